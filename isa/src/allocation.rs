@@ -5,7 +5,7 @@
 
 use crate::control_flow::Graph;
 use crate::liveness::{Liveness, Uses, Width};
-use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
+use crate::operation::operand::{FIRST_PREDICATE, FIRST_ROW};
 
 /// Places of each kind of register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

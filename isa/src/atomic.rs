@@ -4,8 +4,8 @@
 //! stay, but for `.f32` in device memory, where the unit in the L2 flushes them (PTX ISA, `atom`).
 
 use crate::execution::{AtomicFunction, AtomicOperation, AtomicType};
-use crate::interpreter::float::{DOUBLE_NAN, SINGLE_NAN, flush};
-use crate::interpreter::half::{from_double, to_double};
+use crate::interpreter::floating_point::float::{DOUBLE_NAN, SINGLE_NAN, flush};
+use crate::interpreter::floating_point::half::{from_double, to_double};
 use crate::mbarrier;
 
 /// What operations on `f16` and `bf16` return for not-a-number.

@@ -6,7 +6,8 @@
 //! | room | what it holds |
 //! |---|---|
 //! | this file | the state of a warp's control flow; branches and the end of lanes |
-//! | `points` | where lanes wait for the lanes they parted from, and how they meet there |
+//! | `points` | where lanes wait for the lanes they parted from |
+//! | `meeting` | how lanes come to points and meet there |
 //! | `calls` | calls and returns of functions |
 //! | `barriers` | convergence barriers of machine code, where lanes meet as the code says rather than at post-dominators |
 //! | `waiting` | lanes that wait at barriers of the CTA, or for other lanes at the same instruction |
@@ -20,12 +21,12 @@
 mod barriers;
 mod calls;
 mod fairness;
+mod meeting;
 mod points;
 mod waiting;
 
+use crate::lanes::{LANES, lanes};
 use crate::operation::NEVER;
-use crate::program::{LANES, lanes};
-use barriers::Barriers;
 use points::{NO_POINT, Points};
 use serde::{Deserialize, Serialize};
 pub(crate) use waiting::ReductionTarget;
@@ -53,6 +54,12 @@ struct Split {
     point: u16,
     state: State,
 }
+
+/// Convergence barriers of a warp.
+pub(crate) const CONVERGENCE_BARRIERS: usize = 16;
+
+/// For each barrier the lanes that each lane meets there.
+type Barriers = Vec<[u32; LANES]>;
 
 /// Control flow of one warp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The interface between an SM and the instruction semantics: what a step asks of memory, and what it tells the SM.
 
+use crate::lanes::LANES;
 pub use crate::mbarrier::BarrierOperation;
-use crate::program::LANES;
 pub use crate::system_call::{MOST_ARGUMENTS, Passed, SystemCall};
 use crate::texture::Image;
 use balar_protocol::cuda::FaultCause;

@@ -1,9 +1,8 @@
 //! Where the variables that a kernel and its functions name are.
 
-use crate::decode::parameter_slots;
 use crate::execution::SHARED_WINDOW;
 use crate::linkage::{Linkage, in_device_memory};
-use crate::program::ParameterSlot;
+use crate::program::parts::ParameterSlot;
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{self, GlobalId, Parameter, SymbolReference};
 use crate::ptx::error::RawError;
@@ -216,4 +215,21 @@ impl Frame {
         self.alignment = self.alignment.max(alignment);
         take(&mut self.bytes, bytes, alignment)
     }
+}
+
+/// The parameter slots of a kernel: each at a multiple of its alignment.
+pub(crate) fn parameter_slots(function: &ast::Function) -> (Vec<ParameterSlot>, u32) {
+    let mut offset = 0u32;
+    let slots = function
+        .parameters
+        .iter()
+        .map(|parameter| {
+            let bytes = u32::try_from(parameter.bytes().unwrap_or(0)).unwrap_or(u32::MAX);
+            offset = offset.next_multiple_of(parameter.alignment.max(1));
+            let slot = ParameterSlot { offset, bytes };
+            offset = offset.saturating_add(bytes);
+            slot
+        })
+        .collect();
+    (slots, offset)
 }

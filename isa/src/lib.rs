@@ -35,6 +35,7 @@ mod decode;
 pub mod execution;
 pub mod fatbin;
 pub mod interpreter;
+mod lanes;
 mod layout;
 mod linkage;
 mod liveness;

@@ -1,7 +1,7 @@
 //! Where the instructions of a program stand: in a function of a cubin, or in a PTX text. What is collected by instruction is told apart
 //! by it, and found again in the same file.
 
-use crate::machine::MachineProgram;
+use crate::machine::program::MachineProgram;
 use crate::program::Program;
 use crate::sass::INSTRUCTION_BYTES;
 use crate::source_lines::SourcePlace;

@@ -4,7 +4,7 @@
 //! part of A or B is what lies together in memory, so that it takes few wide loads (V100 does the same), and the accumulators have
 //! the layout of `mma`, tile by tile, whatever their order in memory.
 
-use crate::program::LANES;
+use crate::lanes::LANES;
 
 /// The type of a matrix element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Loading PTX texts: their kernels, and the variables that need a place in device memory.
 
-use crate::decode::parameter_slots;
+use crate::layout::parameter_slots;
 use crate::linkage::{Linkage, address_of};
-use crate::program::{ParameterSlot, Program};
+use crate::program::Program;
+use crate::program::parts::ParameterSlot;
 use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
 use crate::ptx::source::Span;

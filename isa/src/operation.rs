@@ -1,46 +1,11 @@
 //! The decoded form of an instruction: operands are rows of the register file, targets are indices.
 
+pub(crate) mod operand;
+
 use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space, SystemCall};
-use crate::interpreter::bodies::{Nothing, functions};
 use crate::interpreter::registers::Registers;
-use crate::interpreter::texture::ImageForm;
-use crate::program::LANES;
-use serde::{Deserialize, Serialize};
-
-/// One 32-bit register of all lanes. A 64-bit register is two adjacent rows, lane `i` in bytes `8 * i` to `8 * i + 7` of the pair.
-/// Narrower values are zero-extended to 32 bits.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[repr(C, align(64))]
-pub(crate) struct Row(pub [u32; LANES]);
-
-// SAFETY: 128 bytes of plain integers, a multiple of the alignment: no padding, every bit pattern valid.
-unsafe impl bytemuck::Zeroable for Row {}
-// SAFETY: as above.
-unsafe impl bytemuck::Pod for Row {}
-
-impl Row {
-    pub const ZERO: Row = Row([0; LANES]);
-}
-
-/// A row, or the first of two, where an operand's values are: in the register file, or in the program's constants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Source(pub u16);
-
-impl Source {
-    /// Set in the index of a row of the program's constants.
-    pub const CONSTANT: u16 = 0x8000;
-}
-
-/// A predicate slot that is true in all lanes: the guard of unguarded instructions.
-pub(crate) const TRUE_PREDICATE: u8 = 0;
-/// A predicate slot that is written and never read.
-pub(crate) const SINK_PREDICATE: u8 = 1;
-/// First slot of the program's own predicates.
-pub(crate) const FIRST_PREDICATE: u8 = 2;
-/// Rows that are written and never read, so that `_` is an operand like any other.
-pub(crate) const SINK_ROW: u16 = 0;
-/// First row of the program's own registers.
-pub(crate) const FIRST_ROW: u16 = 2;
+use crate::texture::{Bounds, Geometry};
+pub(crate) use operand::*;
 
 /// Computes registers from registers in the lanes of a mask.
 ///
@@ -142,6 +107,60 @@ pub(crate) enum ConvergenceKind {
     BranchIfConverged,
     /// To the address that the first source has, plus `offset`: `BRX`, `JMX`, `CALL` and `RET` by registers.
     Jump,
+}
+
+/// What a query asks of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Query {
+    Width,
+    Height,
+    Depth,
+    ArraySize,
+    IsNormalized,
+    IsNotNormalized,
+    IsLinear,
+    AddressMode(u8),
+    /// What every image has one of: levels of detail, samples of a texel.
+    One,
+}
+
+/// What an instruction does with an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImageOperation {
+    /// Reads a texture at coordinates that are floats, or whole numbers of texels.
+    Fetch { floats: bool },
+    /// Reads one channel of four neighbouring texels.
+    Gather { channel: u8 },
+    /// Reads a surface.
+    Load { bounds: Bounds },
+    /// Writes a surface: bytes, or channels that become what its format says.
+    Store { bounds: Bounds, formatted: bool },
+    /// Read-modify-write on a surface; `formatted` where its first coordinate counts texels.
+    Reduce { bounds: Bounds, formatted: bool },
+    /// Reads a property of an image.
+    Query(Query),
+}
+
+/// An instruction on textures and surfaces. Its operand list has the destinations; then the image, its sampler, four coordinates;
+/// then the values stored. Unused ones have a place, too.
+///
+/// In machine code (`MemoryForm::pairs`), the image is a register of 32 bits, values of 64 bits are pairs, and a fetch that returns
+/// halves packs two of the channels that it returns, which the immediate has a bit each of, into each of the first destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageForm {
+    pub operation: ImageOperation,
+    pub geometry: Geometry,
+    /// The sampler is an object of its own.
+    pub has_sampler: bool,
+    /// A fetch returns floats of 16 bits.
+    pub halves: bool,
+}
+
+impl ImageForm {
+    /// Whether it changes memory.
+    pub fn writes(&self) -> bool {
+        matches!(self.operation, ImageOperation::Store { .. } | ImageOperation::Reduce { .. })
+    }
 }
 
 /// No copy may be under way, in a group or not.
@@ -276,28 +295,4 @@ pub(crate) struct Instruction {
     pub offset: i64,
     /// Of memory instructions.
     pub memory: MemoryForm,
-}
-
-impl Instruction {
-    /// One that does nothing, in all lanes.
-    pub fn nothing() -> Instruction {
-        Instruction {
-            functions: functions::<Nothing>(),
-            kind: Kind::Lanes,
-            guard: TRUE_PREDICATE,
-            predicate_destinations: [SINK_PREDICATE; 2],
-            predicate_sources: [TRUE_PREDICATE; 2],
-            guard_flip: 0,
-            predicate_flips: [0; 2],
-            destinations: [SINK_ROW; 4],
-            sources: [Source(SINK_ROW); 5],
-            operand_list: 0,
-            signs: 0,
-            immediate: 0,
-            target: 0,
-            reconvergence: NEVER,
-            offset: 0,
-            memory: MemoryForm::NONE,
-        }
-    }
 }

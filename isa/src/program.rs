@@ -1,206 +1,24 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
+//!
+//! `timing` has what an SM needs to know of an instruction, `parts` what programs are put together from.
 
-use crate::machine::{MachineProgram, PARAMETERS_AT};
-use crate::operation::{Instruction, Row};
+pub(crate) mod parts;
+pub(crate) mod timing;
+
+pub use crate::lanes::{LANES, lanes};
+use crate::machine::code::PARAMETERS_AT;
+use crate::machine::program::MachineProgram;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use crate::ptx::source::{SourceText, Span};
 use crate::sass;
-use crate::source_lines::InstructionLines;
-use std::num::NonZeroU16;
+use crate::source_lines::{InstructionLines, SourcePlace};
+pub(crate) use parts::SharedCode;
+pub use parts::{KernelName, ParameterSlot, Resources};
 use std::sync::Arc;
-
-/// Multiply-adds of half precision that the tensor cores of a sub-core do in one pass: an `HMMA.884` of V100, 256 of them in two
-/// cycles (NVIDIA Tesla V100 whitepaper: 8 tensor cores an SM, 64 a cycle each; Jia et al. 2018: a `wmma.mma` of 16 by 16 by 16 is
-/// 16 `HMMA.884` where it sums up in single precision).
-pub const MATRIX_PASS: u32 = 256;
-
-/// Lanes of a warp.
-pub const LANES: usize = 32;
-
-/// The lanes of a mask, ascending.
-#[inline(always)]
-pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..LANES).filter(move |lane| (mask >> lane) & 1 != 0)
-}
-
-/// The functional unit an instruction issues to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Pipe {
-    /// Single-precision arithmetic.
-    Fp32,
-    /// Integer arithmetic, logic, moves, comparisons.
-    Int,
-    /// Double-precision arithmetic.
-    Fp64,
-    /// Half-precision arithmetic.
-    Fp16,
-    /// Special functions: reciprocal, square root, sine, exponential; conversions.
-    Sfu,
-    /// Tensor cores.
-    Tensor,
-    /// Load/store units, with what stays in the SM: shared memory, constants, shuffles, barriers.
-    Memory,
-    /// The same units, with loads that may go below the SM: from global, local and generic addresses, textures.
-    Load,
-    /// The same units, with stores, reductions and atomics that may go below the SM.
-    Store,
-    /// Branches, exits, convergence.
-    Branch,
-    /// Issues without a functional unit: what the GPU's own code folds into operands (parameter loads, address-space casts).
-    Free,
-}
-
-impl Pipe {
-    /// Pipes in order.
-    pub const ALL: [Pipe; 11] = [
-        Pipe::Fp32,
-        Pipe::Int,
-        Pipe::Fp64,
-        Pipe::Fp16,
-        Pipe::Sfu,
-        Pipe::Tensor,
-        Pipe::Memory,
-        Pipe::Load,
-        Pipe::Store,
-        Pipe::Branch,
-        Pipe::Free,
-    ];
-
-    /// The ways into the load/store units.
-    pub const MEMORY: [Pipe; 3] = [Pipe::Memory, Pipe::Load, Pipe::Store];
-
-    /// Whether it is one of [`Self::MEMORY`].
-    #[inline]
-    pub fn is_memory(self) -> bool {
-        Self::MEMORY.contains(&self)
-    }
-}
-
-/// How long a result takes; the topology gives each class its cycles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum LatencyClass {
-    /// 32-bit integer and logic.
-    Integer,
-    /// 32-bit integer multiply and multiply-add.
-    IntegerMultiply,
-    /// Single precision add, multiply, fused multiply-add.
-    Single,
-    /// Half precision.
-    Half,
-    /// Double precision.
-    Double,
-    /// One pass through the special-function unit.
-    Special,
-    /// Conversions between types that the special-function unit does.
-    Conversion,
-    /// The same from and to types of 64 bits.
-    WideConversion,
-    /// Tensor-core operation.
-    Tensor,
-    /// A step of Volta's product of matrices, of which its code has sixteen for a tile.
-    TensorStep,
-    /// The same with sums in half precision: eight for a tile, each twice as wide.
-    TensorHalfStep,
-    /// Turing's product of 16x8x8 halves as one instruction: four steps wide.
-    TensorProduct,
-    /// Turing's product of integers or bits as one instruction: two steps wide.
-    TensorNarrowProduct,
-    /// Comparison into a predicate.
-    Predicate,
-    /// A read of constant or parameter memory that the GPU's own code has in an operand.
-    Constant,
-    /// A load from a constant bank.
-    ConstantLoad,
-    /// Branches.
-    Branch,
-    /// Shuffle, vote, match: lanes exchange values through the memory pipe.
-    Exchange,
-    /// Moves, constants and votes of the uniform datapath.
-    UniformMove,
-    /// The memory system says when.
-    Variable,
-    /// No latency: folded into the consumer.
-    Zero,
-}
-
-impl LatencyClass {
-    /// Classes in order.
-    pub const COUNT: usize = LatencyClass::Zero as usize + 1;
-}
-
-/// What an instruction is counted as; see `KernelCounters`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CountClass {
-    /// Nothing more than an instruction.
-    Other,
-    /// Integer arithmetic, logic, comparison.
-    Integer,
-    /// Single-precision add or subtract.
-    SingleAdd,
-    /// Single-precision multiply.
-    SingleMultiply,
-    /// Single-precision fused multiply-add.
-    SingleFma,
-    /// Double-precision add or subtract.
-    DoubleAdd,
-    /// Double-precision multiply.
-    DoubleMultiply,
-    /// Double-precision fused multiply-add.
-    DoubleFma,
-    /// Half-precision arithmetic.
-    Half,
-    /// Conversion.
-    Conversion,
-    /// Branch, exit, call.
-    Control,
-    /// Load, store, atomic: counted by the SM from the access.
-    Memory,
-    /// Barrier.
-    Barrier,
-}
-
-impl CountClass {
-    /// Classes in order.
-    pub const COUNT: usize = CountClass::Barrier as usize + 1;
-}
-
-/// Guard of an instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Guard {
-    /// Predicate register plus one; 0 = unguarded.
-    pub predicate_plus_one: u8,
-    /// Lanes run where the predicate is false.
-    pub negated: bool,
-}
-
-/// The registers an instruction waits for, as indices into the warp's scoreboard.
-///
-/// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
-///
-/// Almost every instruction names few: these are here, and the places that it leaves are taken by entries that do not matter, so that
-/// nobody has to count. The program keeps what does not fit; matrix instructions have up to 32 registers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dependencies {
-    /// What it reads, its guard and addresses included, and what it writes. Other places repeat the first, or name an entry that is
-    /// never written.
-    pub waits: [u16; 6],
-    /// What it writes. Other places name an entry that nothing waits for.
-    pub writes: [u16; 2],
-    /// Where the program keeps the others: see [`Program::further_waits`] and [`Program::further_writes`].
-    pub(crate) further: u32,
-    pub(crate) further_wait_count: u8,
-    pub(crate) further_write_count: u8,
-}
-
-impl Dependencies {
-    /// Whether all entries are here.
-    #[inline(always)]
-    pub fn is_complete(&self) -> bool {
-        self.further_wait_count | self.further_write_count == 0
-    }
-}
+pub use timing::{
+    ConstantLine, CountClass, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS, Pipe, SCOREBOARDS, Timing,
+};
 
 /// Where an instruction stands in its source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,100 +28,6 @@ pub struct SourcePosition<'p> {
     /// The instruction's text.
     pub text: &'p str,
 }
-
-/// A parameter of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterSlot {
-    /// Offset in the parameter block, bytes.
-    pub offset: u32,
-    /// Size, bytes.
-    pub bytes: u32,
-}
-
-/// A line of a constant bank that an instruction of machine code names an operand in, or none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConstantLine(Option<NonZeroU16>);
-
-impl ConstantLine {
-    /// Bytes of a line.
-    pub const BYTES: u32 = 64;
-    /// Lines of a bank, which has 64 KiB.
-    const LINES: u32 = 1024;
-
-    /// The line with the byte at `offset` of a bank.
-    pub(crate) fn of(bank: u32, offset: u32) -> ConstantLine {
-        let number = bank % 8 * Self::LINES + offset / Self::BYTES % Self::LINES;
-        ConstantLine(NonZeroU16::new(number as u16 + 1))
-    }
-
-    /// The bank, and the line's first byte in it.
-    #[inline]
-    pub fn get(self) -> Option<(u32, u32)> {
-        let number = u32::from(self.0?.get() - 1);
-        Some((number / Self::LINES, number % Self::LINES * Self::BYTES))
-    }
-}
-
-/// What machine code says about the issue of an instruction: the control word, as a rule of an SM's warps needs it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IssueControl {
-    /// Cycles before the warp's next instruction can issue.
-    pub stall: u8,
-    /// Scoreboards that must be free before it issues, a bit each.
-    pub wait_mask: u8,
-    /// The scoreboard, if any, that is free again when its result is written, a bit.
-    pub write_barrier: u8,
-    /// The scoreboard, if any, that is free again when its operands are read, a bit.
-    pub read_barrier: u8,
-    /// Cycles that the register file takes longer to read its operands, because they lie in one bank.
-    pub bank_conflicts: u8,
-    /// The line with its constant operand.
-    pub constant: ConstantLine,
-}
-
-/// Scoreboards of a warp in machine code: the six of control words, and one that instructions of code that is not scheduled hold until
-/// they have ended.
-pub const SCOREBOARDS: usize = 7;
-
-/// What the SM needs of one instruction to time it. The semantics live beside it, private to this crate.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    /// Unit it issues to.
-    pub pipe: Pipe,
-    /// When its result can be read.
-    pub latency: LatencyClass,
-    /// What it counts as.
-    pub count: CountClass,
-    /// Instructions of the GPU's own that this one stands for (a PTX division is a sequence): it occupies its pipe that often,
-    /// and its result takes that many dependent passes of `latency`. At least 1.
-    pub passes: u8,
-    /// It computes on each lane alone: it knows no memory, clock or other lane, and the next instruction follows. See
-    /// [`plain_function`](crate::interpreter::plain_function).
-    pub is_plain: bool,
-    /// Of machine code: what the compiler says about its issue. Of PTX the line with a parameter alone.
-    pub control: IssueControl,
-    /// What it waits for.
-    pub dependencies: Dependencies,
-}
-
-/// What a kernel asks of an SM.
-#[derive(Clone, Debug, Default)]
-pub struct Resources {
-    /// 32-bit registers of a thread, the estimate that limits occupancy: as many as the GPU's own assembler would name. Warps get
-    /// them in units of the SM's.
-    pub registers_per_thread: u32,
-    /// Static shared memory, bytes.
-    pub shared_bytes: u32,
-    /// Local memory of a thread, bytes.
-    pub local_bytes: u32,
-    /// `.maxntid`, where given.
-    pub maximum_threads: Option<u32>,
-    /// `.reqntid`, where given.
-    pub required_block: Option<[u32; 3]>,
-}
-
-/// A kernel's name, shared.
-pub type KernelName = Arc<str>;
 
 /// The largest alignment of what `alloca` gives.
 pub(crate) const LARGEST_ALIGNMENT: u32 = 1024;
@@ -325,15 +49,6 @@ pub(crate) struct Calls {
     pub first_taken: u32,
     /// Bytes that it may take.
     pub most_taken: u32,
-}
-
-/// Code that follows a program's own and that other programs have, too: functions of a module of machine code.
-#[derive(Debug, Default)]
-pub(crate) struct SharedCode {
-    pub timings: Vec<Timing>,
-    pub instructions: Vec<Instruction>,
-    /// The instructions as they were decoded; those of the device runtime's functions, at the end, have none.
-    pub decoded: Vec<sass::Instruction>,
 }
 
 /// A decoded kernel with the functions that it can reach, the kernel first.
@@ -528,6 +243,15 @@ impl Program {
         let Some(&span) = self.spans.get(pc as usize) else { return SourcePosition::default() };
         let Some(source) = self.source(pc) else { return SourcePosition::default() };
         SourcePosition { line: source.line_of(span.start), text: span.text(source.text()) }
+    }
+
+    /// The line of a source file that the instruction at `pc` was compiled from; `None` where the code does not say.
+    pub fn source_place(&self, pc: u32) -> Option<SourcePlace<'_>> {
+        let lines = match &self.machine {
+            Some(machine) => machine.source_lines(),
+            None => self.source_lines.as_deref()?,
+        };
+        lines.place(pc)
     }
 
     /// Entries of a warp's scoreboard: what [`Dependencies`] index.

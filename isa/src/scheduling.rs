@@ -19,7 +19,7 @@ mod region;
 use crate::control_flow::Graph;
 use crate::execution::Space;
 use crate::liveness::{LiveSet, Liveness, Uses, Width};
-use crate::program::LatencyClass;
+use crate::program::timing::LatencyClass;
 use list::ListScheduler;
 use region::Regions;
 

@@ -3,8 +3,6 @@
 //!
 //! Nothing here is looked at while a program runs. The line tables of machine code are read when they are first asked for.
 
-use crate::machine::MachineProgram;
-use crate::program::Program;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -106,41 +104,10 @@ impl InstructionLines {
         }
     }
 
-    fn place(&self, pc: u32) -> Option<SourcePlace<'_>> {
+    /// The place of an instruction.
+    pub fn place(&self, pc: u32) -> Option<SourcePlace<'_>> {
         let id = (*self.by_pc.get(pc as usize)?)?;
         Some(self.lines.place(id))
-    }
-}
-
-impl Program {
-    /// The line of a source file that the instruction at `pc` was compiled from; `None` where the code does not say.
-    pub fn source_place(&self, pc: u32) -> Option<SourcePlace<'_>> {
-        let lines = match &self.machine {
-            Some(machine) => machine.source_lines(),
-            None => self.source_lines.as_deref()?,
-        };
-        lines.place(pc)
-    }
-}
-
-impl MachineProgram {
-    /// The places of its instructions, which are read from the cubins when they are first asked for. Of a cubin whose line tables are
-    /// broken there are none.
-    fn source_lines(&self) -> &InstructionLines {
-        self.source_lines.get_or_init(|| {
-            let mut found = InstructionLines::default();
-            let Ok(tables) = crate::cubin::line_tables(&self.images, &mut found.lines) else {
-                return InstructionLines::default();
-            };
-            for section in &self.sections {
-                let Some(table) = tables.get(&section.section) else { continue };
-                for word in 0..section.words {
-                    let address = u64::from(word) * crate::sass::INSTRUCTION_BYTES as u64;
-                    found.set((section.first + word) as usize, table.place_at(address));
-                }
-            }
-            found
-        })
     }
 }
 

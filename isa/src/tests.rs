@@ -280,7 +280,7 @@ fn scheduled_programs_compute_the_same() {
 #[test]
 fn a_run_stops_at_what_is_more_than_arithmetic() {
     use crate::interpreter::{Tally, run_function};
-    use crate::program::CountClass;
+    use crate::program::timing::CountClass;
     use crate::warp::{WarpShape, WarpState};
     // Behind the four instructions of `kernel`: three, one of them in half of 20 lanes, and a store.
     let body =

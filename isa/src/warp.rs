@@ -2,11 +2,13 @@
 
 use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
-use crate::interpreter::memory::scatter;
+use crate::interpreter::access::elements::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
-use crate::machine::LaunchConstants;
-use crate::operation::{Row, TRUE_PREDICATE};
-use crate::program::{LANES, Program, Timing};
+use crate::lanes::LANES;
+use crate::machine::constants::LaunchConstants;
+use crate::operation::operand::{Row, TRUE_PREDICATE};
+use crate::program::Program;
+use crate::program::timing::Timing;
 use balar_protocol::prefetch::prefetch_at;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -4,6 +4,18 @@
 //! A host program is the sequence of CUDA calls that a host CPU makes ([`HostProgram`](balar_host::HostProgram)); the simulated host CPU executes
 //! it and models what each call costs. Inputs are drawn from seeded generators; results are compared bit by bit with a
 //! host computation, unless the order of operations is not determined.
+//!
+//! | room | workloads |
+//! |---|---|
+//! | `linear_algebra` | matrices and vectors: sums, products, decompositions, systems of equations |
+//! | `simulations` | fields, bodies and chances: what is computed step by step over time, or drawn at random |
+//! | `images` | images: filtered, cleared of noise, followed from frame to frame |
+//! | `searches` | searches in graphs, trees, grids and sequences |
+//! | `learning` | clusters of points, and a neural network |
+//! | `primitives` | what other programs are put together from: sums, counts, sorting, transforms |
+//! | `memory_benchmarks` | what the levels of memory give: latency, bandwidth, pages that move |
+//! | `arithmetic_benchmarks` | what the functional units give: latency and throughput |
+//! | `cuda_features` | what CUDA has beyond kernels on arrays: streams, cooperative launches, a heap, output and calls on the device |
 
 mod comparison;
 mod managed;
@@ -12,52 +24,15 @@ mod parameters;
 mod registry;
 mod script;
 
-mod alu_latency;
-mod atax;
-mod backprop;
-mod bandwidth;
-mod bfs;
-mod bitonic;
-mod btree;
-mod clustering;
-mod concurrent;
-mod convolution;
-mod device_heap;
-mod device_print;
-mod fdtd;
-mod fft;
-mod gaussian;
-mod gemm;
-mod grid_sync;
-mod histogram;
-mod hotspot;
-mod kmeans;
-mod lud;
-mod montecarlo;
-mod nbody;
-mod nn;
-mod nw;
-mod page_touch;
-mod pathfinder;
-mod pointer_chase;
-mod random_access;
-mod reduction;
-mod reuse;
-mod row_walk;
-mod scan;
-mod shared_chase;
-mod shock;
-mod spmv;
-mod srad;
-mod sssp;
-mod stencil3d;
-mod stream;
-mod tensor_gemm;
-mod throughput;
-mod tracking;
-mod transpose;
-mod vectoradd;
-mod virtual_dispatch;
+mod arithmetic_benchmarks;
+mod cuda_features;
+mod images;
+mod learning;
+mod linear_algebra;
+mod memory_benchmarks;
+mod primitives;
+mod searches;
+mod simulations;
 
 pub use parameters::{Domain, MEMORY, Parameter, Parameters, Suggestion, Value, WorkloadError};
 pub use registry::{Code, Compiler, Cubin, Descriptor, find, workloads};

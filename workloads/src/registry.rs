@@ -123,52 +123,52 @@ impl Descriptor {
 }
 
 static WORKLOADS: &[Descriptor] = &[
-    crate::vectoradd::DESCRIPTOR,
-    crate::lud::DESCRIPTOR,
-    crate::reduction::DESCRIPTOR,
-    crate::gemm::DESCRIPTOR,
-    crate::hotspot::DESCRIPTOR,
-    crate::concurrent::DESCRIPTOR,
-    crate::pointer_chase::DESCRIPTOR,
-    crate::stream::DESCRIPTOR,
-    crate::shared_chase::DESCRIPTOR,
-    crate::alu_latency::DESCRIPTOR,
-    crate::bitonic::DESCRIPTOR,
-    crate::nbody::DESCRIPTOR,
-    crate::stencil3d::DESCRIPTOR,
-    crate::montecarlo::DESCRIPTOR,
-    crate::fft::DESCRIPTOR,
-    crate::tensor_gemm::DESCRIPTOR,
-    crate::grid_sync::DESCRIPTOR,
-    crate::virtual_dispatch::DESCRIPTOR,
-    crate::device_heap::DESCRIPTOR,
-    crate::device_print::DESCRIPTOR,
-    crate::shock::DESCRIPTOR,
-    crate::bfs::DESCRIPTOR,
-    crate::backprop::DESCRIPTOR,
-    crate::nw::DESCRIPTOR,
-    crate::pathfinder::DESCRIPTOR,
-    crate::srad::DESCRIPTOR,
-    crate::kmeans::DESCRIPTOR,
-    crate::nn::DESCRIPTOR,
-    crate::clustering::DESCRIPTOR,
-    crate::gaussian::DESCRIPTOR,
-    crate::btree::DESCRIPTOR,
-    crate::tracking::DESCRIPTOR,
-    crate::spmv::DESCRIPTOR,
-    crate::row_walk::DESCRIPTOR,
-    crate::scan::DESCRIPTOR,
-    crate::transpose::DESCRIPTOR,
-    crate::histogram::DESCRIPTOR,
-    crate::convolution::DESCRIPTOR,
-    crate::atax::DESCRIPTOR,
-    crate::fdtd::DESCRIPTOR,
-    crate::random_access::DESCRIPTOR,
-    crate::sssp::DESCRIPTOR,
-    crate::page_touch::DESCRIPTOR,
-    crate::bandwidth::DESCRIPTOR,
-    crate::throughput::DESCRIPTOR,
-    crate::reuse::DESCRIPTOR,
+    crate::linear_algebra::vectoradd::DESCRIPTOR,
+    crate::linear_algebra::lud::DESCRIPTOR,
+    crate::primitives::reduction::DESCRIPTOR,
+    crate::linear_algebra::gemm::DESCRIPTOR,
+    crate::simulations::hotspot::DESCRIPTOR,
+    crate::cuda_features::concurrent::DESCRIPTOR,
+    crate::memory_benchmarks::pointer_chase::DESCRIPTOR,
+    crate::memory_benchmarks::stream::DESCRIPTOR,
+    crate::memory_benchmarks::shared_chase::DESCRIPTOR,
+    crate::arithmetic_benchmarks::alu_latency::DESCRIPTOR,
+    crate::primitives::bitonic::DESCRIPTOR,
+    crate::simulations::nbody::DESCRIPTOR,
+    crate::simulations::stencil3d::DESCRIPTOR,
+    crate::simulations::montecarlo::DESCRIPTOR,
+    crate::primitives::fft::DESCRIPTOR,
+    crate::linear_algebra::tensor_gemm::DESCRIPTOR,
+    crate::cuda_features::grid_sync::DESCRIPTOR,
+    crate::cuda_features::virtual_dispatch::DESCRIPTOR,
+    crate::cuda_features::device_heap::DESCRIPTOR,
+    crate::cuda_features::device_print::DESCRIPTOR,
+    crate::simulations::shock::DESCRIPTOR,
+    crate::searches::bfs::DESCRIPTOR,
+    crate::learning::backprop::DESCRIPTOR,
+    crate::searches::nw::DESCRIPTOR,
+    crate::searches::pathfinder::DESCRIPTOR,
+    crate::images::srad::DESCRIPTOR,
+    crate::learning::kmeans::DESCRIPTOR,
+    crate::searches::nn::DESCRIPTOR,
+    crate::learning::clustering::DESCRIPTOR,
+    crate::linear_algebra::gaussian::DESCRIPTOR,
+    crate::searches::btree::DESCRIPTOR,
+    crate::images::tracking::DESCRIPTOR,
+    crate::linear_algebra::spmv::DESCRIPTOR,
+    crate::linear_algebra::row_walk::DESCRIPTOR,
+    crate::primitives::scan::DESCRIPTOR,
+    crate::linear_algebra::transpose::DESCRIPTOR,
+    crate::primitives::histogram::DESCRIPTOR,
+    crate::images::convolution::DESCRIPTOR,
+    crate::linear_algebra::atax::DESCRIPTOR,
+    crate::simulations::fdtd::DESCRIPTOR,
+    crate::memory_benchmarks::random_access::DESCRIPTOR,
+    crate::searches::sssp::DESCRIPTOR,
+    crate::memory_benchmarks::page_touch::DESCRIPTOR,
+    crate::memory_benchmarks::bandwidth::DESCRIPTOR,
+    crate::arithmetic_benchmarks::throughput::DESCRIPTOR,
+    crate::memory_benchmarks::reuse::DESCRIPTOR,
 ];
 
 /// All workloads.
@@ -193,7 +193,7 @@ pub fn find(name: &str) -> Result<&'static Descriptor, WorkloadError> {
 }
 
 /// The PTX of a workload, as each compiler gave it. Named after the workload: the variants that there are, where some
-/// cannot be built.
+/// cannot be built. Paths are from a file in a room.
 macro_rules! code {
     ($name:literal) => {
         $crate::registry::code!($name: nvrtc 60, nvrtc 70, nvcc 75, clang 70)
@@ -215,7 +215,7 @@ macro_rules! code {
             compiler: $crate::registry::Compiler::$compiler,
             capability: $capability,
             file: $file,
-            text: include_str!(concat!("../", $name, "/", $file)),
+            text: include_str!(concat!("../../", $name, "/", $file)),
         }
     };
 }
@@ -230,7 +230,7 @@ macro_rules! cubins {
         $crate::registry::Cubin {
             capability: $capability,
             file: concat!($name, ".sm_", $capability, ".cubin"),
-            bytes: include_bytes!(concat!("../", $name, "/built/", $name, ".sm_", $capability, ".cubin")),
+            bytes: include_bytes!(concat!("../../", $name, "/built/", $name, ".sm_", $capability, ".cubin")),
         }
     };
 }

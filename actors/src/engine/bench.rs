@@ -1,7 +1,7 @@
 //! A bench for one unit: it drives the unit as the engine does, and holds it to the rules of time.
 
+use super::conduct::rules::{BrokenRule, MAXIMUM_CALLS, advance_alone, outbox_alone};
 use super::containment;
-use super::rules::{BrokenRule, MAXIMUM_CALLS, advance_alone, outbox_alone};
 use super::unit::{NextWake, Unit, Window};
 use super::{Inbox, Outbox};
 use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};

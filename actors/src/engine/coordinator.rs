@@ -4,12 +4,12 @@ use super::containment::contain;
 use super::handoff::{Patience, look_for};
 use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
-use super::sampler::{Next, Sampler};
-use super::sampling::SampleKind;
 use super::shard::{
     CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, SampleReport, Shard, ShardResult, Surroundings,
     TakeSample, Tenant, UnitResult,
 };
+use super::watching::sampler::{Next, Sampler};
+use super::watching::sampling::SampleKind;
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;

@@ -25,7 +25,7 @@
 //! whose names were asked for once. No window crosses such a time, so that a sample is what has happened before it, on any number of threads. A unit that
 //! has not run since is not asked again, unless its counters move by time alone (`Unit::counts_by_time`).
 //!
-//! | file | what it holds |
+//! | file or room | what it holds |
 //! |---|---|
 //! | `unit` | the trait of units |
 //! | `shard`, `coordinator`, `handoff` | the actix actors, and how they wait for each other |
@@ -33,57 +33,45 @@
 //! | `agenda` | which unit is due when, and how far the engine may run ahead |
 //! | `epoch` | what happens at the ends of value epochs |
 //! | `state`, `hand_over` | states saved and restored |
-//! | `sampling`, `sampler`, `control` | what a watcher is given, how it comes together, runs that are held and stepped |
-//! | `guest`, `rules`, `conversation`, `memory_order` | a unit of the user's own, held to the rules of time, of its protocols and of memory |
-//! | `watchdog` | the end of a run whose unit does not return |
+//! | `watching` | what a watcher is given, how it comes together, runs that are held and stepped, the end of a run whose unit does not return |
+//! | `conduct` | a unit of the user's own, held to the rules of time, of its protocols and of memory |
 //! | `bench` | one unit driven alone, for its tests |
 
 mod agenda;
 pub(crate) mod bench;
 mod buffers;
+pub(crate) mod conduct;
 pub(crate) mod containment;
-mod control;
-mod conversation;
 mod coordinator;
 mod epoch;
-mod guest;
 mod hand_over;
 mod handoff;
 mod inbox;
-pub mod live;
-pub(crate) mod memory_order;
 mod options;
 mod outbox;
 mod pending;
 mod placement;
 mod report;
-pub(crate) mod rules;
 mod run;
-mod sampler;
-pub mod sampling;
 mod shard;
 pub mod state;
 pub mod unit;
 mod wall_clock;
-mod watchdog;
+mod watching;
 
 pub use bench::Bench;
-pub use control::RunControl;
-pub use conversation::Conversation;
+pub use conduct::{BrokenRule, Conversation, Guest, GuestPort};
 pub use epoch::{EpochHook, Epochs, epoch_end};
-pub use guest::{Guest, GuestPort};
 pub use hand_over::HandOver;
 pub use inbox::Inbox;
-pub use live::{Gauge, LiveBoard};
 pub use options::{RunOptions, TimelineDetail, WindowCut};
 pub use outbox::Outbox;
 pub use placement::Placement;
 pub use report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
-pub use rules::BrokenRule;
 pub use run::{Simulation, UnitEntry, run};
-pub use sampling::{Observer, Sample, SampleKind, SampleLayout, Watch};
 pub use state::{
     CodeSource, StateError, complete_code, complete_device_work, complete_launch, complete_payload, restore_state,
     save_state,
 };
 pub use unit::{NextWake, Unit, Window, Wire};
+pub use watching::{Gauge, LiveBoard, Observer, RunControl, Sample, SampleKind, SampleLayout, Watch, live, sampling};

@@ -2,8 +2,8 @@
 
 use crate::catalogue::{BuildContext, Capability, PortMap, Role, Surroundings, UnitDefinition, complete_ron};
 use crate::engine::bench::window_lengths;
-use crate::engine::memory_order::MemoryOrder;
-use crate::engine::rules::well_formed;
+use crate::engine::conduct::memory_order::MemoryOrder;
+use crate::engine::conduct::rules::well_formed;
 use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
 use balar_protocol::memory::{
     LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy, sectors_of, words_within,

@@ -4,14 +4,8 @@
 //! the barrier (`BREAK`), wait at it too. A barrier is a set of lanes that code can read, clear and write (`BMOV`); each lane has its
 //! own, so that lanes that have parted can go through the same code, and call the same functions, at different times.
 
-use super::{Control, Split, State, first_lane};
-use crate::program::{LANES, lanes};
-
-/// Convergence barriers of a warp.
-pub(crate) const CONVERGENCE_BARRIERS: usize = 16;
-
-/// For each barrier the lanes that each lane meets there.
-pub(super) type Barriers = Vec<[u32; LANES]>;
+use super::{CONVERGENCE_BARRIERS, Control, Split, State, first_lane};
+use crate::lanes::{LANES, lanes};
 
 impl Control {
     fn barrier(&mut self, number: u8) -> &mut [u32; LANES] {

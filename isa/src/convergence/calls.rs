@@ -4,8 +4,8 @@
 //! matches: a function that calls itself comes by the same instructions in another frame.
 
 use super::{Control, State, first_lane, lanes_with};
+use crate::lanes::LANES;
 use crate::operation::NEVER;
-use crate::program::LANES;
 
 impl Control {
     /// The lanes of `calling` go to their functions, each to its entry of `targets`; the other lanes of the running split wait

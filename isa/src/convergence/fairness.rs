@@ -195,7 +195,7 @@ mod tests {
     fn lanes_that_wait_for_a_spinning_one_go_on() {
         // All lanes but one return at once; that one spins until they have gone by.
         let mut control = started();
-        control.call(&[10; crate::program::LANES], u32::MAX);
+        control.call(&[10; crate::lanes::LANES], u32::MAX);
         control.leave_function(!1);
         for _ in 0..2 * PATIENCE {
             if control.mask != 1 {

@@ -2,7 +2,7 @@
 
 use super::{Control, Split, State, first_lane, lanes_with};
 use crate::execution::BarrierKind;
-use crate::program::LANES;
+use crate::lanes::LANES;
 use serde::{Deserialize, Serialize};
 
 /// Where a barrier's reduction writes its result.

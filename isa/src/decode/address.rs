@@ -2,12 +2,12 @@
 
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
-use crate::interpreter::address::{InRange, InWindow, IsGlobal};
+use crate::interpreter::access::address::{InRange, InWindow, IsGlobal};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::{SetPredicate, combine};
 use crate::interpreter::integer::Move;
 use crate::liveness::Width;
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

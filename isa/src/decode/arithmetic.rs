@@ -9,7 +9,7 @@ use crate::interpreter::integer::{self as i, permute_mode};
 use crate::interpreter::packed::*;
 use crate::liveness::Width;
 use crate::operation::LaneFunction;
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

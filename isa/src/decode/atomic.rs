@@ -9,7 +9,7 @@ use crate::interpreter::integer::Resize;
 use crate::interpreter::movement::{Pack, Unpack};
 use crate::liveness::Width;
 use crate::operation::{Kind, MemoryForm};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

@@ -14,7 +14,7 @@ use crate::layout::Signature;
 use crate::linkage::{Target, absent_function};
 use crate::liveness::Width;
 use crate::operation::{Kind, MemoryForm};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{
     CallOperands, Instruction, LocalVariableId, Operand, OperandKind, Parameter, RegisterId, Statement, SymbolReference,

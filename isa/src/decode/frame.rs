@@ -5,7 +5,7 @@ use crate::interpreter::bodies::functions;
 use crate::interpreter::call::FrameAddress;
 use crate::layout::{FramePlace, Signature};
 use crate::liveness::Width;
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{AddressBase, Instruction, LocalVariableId, OperandKind, Statement, SymbolReference};
 use crate::ptx::error::RawError;

@@ -28,11 +28,13 @@ mod video;
 
 use crate::control_flow::Flow;
 use crate::execution::CacheOperator;
+use crate::lanes::LANES;
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
 use crate::liveness::{Registers, Uses, Width};
 use crate::operation::*;
-use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
+use crate::program::Program;
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{self, LabelId, LocationId, Module, Statement};
 use crate::ptx::error::RawError;
 use crate::ptx::modifier::Modifier;
@@ -411,21 +413,4 @@ impl Pending {
         registers(&self.predicate_destinations, &mut writes);
         Uses { reads, writes, guarded: self.guard.is_some() }
     }
-}
-
-/// The parameter slots of a kernel: each at a multiple of its alignment.
-pub(crate) fn parameter_slots(function: &ast::Function) -> (Vec<ParameterSlot>, u32) {
-    let mut offset = 0u32;
-    let slots = function
-        .parameters
-        .iter()
-        .map(|parameter| {
-            let bytes = u32::try_from(parameter.bytes().unwrap_or(0)).unwrap_or(u32::MAX);
-            offset = offset.next_multiple_of(parameter.alignment.max(1));
-            let slot = ParameterSlot { offset, bytes };
-            offset = offset.saturating_add(bytes);
-            slot
-        })
-        .collect();
-    (slots, offset)
 }

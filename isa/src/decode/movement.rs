@@ -7,7 +7,7 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::{Move, Resize};
 use crate::interpreter::movement::{Pack, Unpack};
 use crate::liveness::Width;
-use crate::program::{LatencyClass, Pipe};
+use crate::program::timing::{LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::ptx::source::Span;
 use crate::ptx::special_register::SpecialRegisterName;

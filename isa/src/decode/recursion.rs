@@ -9,7 +9,7 @@ use crate::interpreter::compare::TestNonZero;
 use crate::liveness::{LiveSet, liveness};
 use crate::liveness::{Uses, Width};
 use crate::operation::{Kind, MemoryForm};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::error::RawError;
 use crate::ptx::source::Span;

@@ -3,9 +3,9 @@
 use super::timing::access;
 use super::{Decoded, Decoder, OperandList, Slot};
 use crate::execution::{AtomicOperation as A, AtomicType, Space};
-use crate::interpreter::texture::{ImageForm, ImageOperation, Query};
+use crate::operation::{ImageForm, ImageOperation, Query};
 use crate::operation::{Kind, MemoryForm};
-use crate::program::{LatencyClass, Pipe};
+use crate::program::timing::{LatencyClass, Pipe};
 use crate::ptx::ast::{Address, AddressBase, Instruction, Operand, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

@@ -5,7 +5,7 @@
 //! floats were measured on slow paths (504 and 606 cycles); the common path's instruction count is taken instead (8 and 12).
 
 use crate::matrix::{Element, Family, MatrixForm};
-use crate::program::{CountClass, LatencyClass, MATRIX_PASS, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, MATRIX_PASS, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

@@ -3,8 +3,9 @@
 //! Each body is compiled twice, portably and with vector features; see [`functions`].
 
 use super::registers::{Lane, Registers, each_lane};
-use crate::operation::{Instruction, LaneFunction, Row, Source};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::operand::{Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::operation::{Instruction, Kind, LaneFunction, MemoryForm, NEVER};
 use std::marker::PhantomData;
 
 /// A computation on registers in the lanes of a mask.
@@ -224,4 +225,28 @@ pub(crate) struct Nothing;
 impl Body for Nothing {
     #[inline(always)]
     fn run(_: &Instruction, _: &mut Registers, _: &[Row], _: u32) {}
+}
+
+impl Instruction {
+    /// One that does nothing, in all lanes.
+    pub fn nothing() -> Instruction {
+        Instruction {
+            functions: functions::<Nothing>(),
+            kind: Kind::Lanes,
+            guard: TRUE_PREDICATE,
+            predicate_destinations: [SINK_PREDICATE; 2],
+            predicate_sources: [TRUE_PREDICATE; 2],
+            guard_flip: 0,
+            predicate_flips: [0; 2],
+            destinations: [SINK_ROW; 4],
+            sources: [Source(SINK_ROW); 5],
+            operand_list: 0,
+            signs: 0,
+            immediate: 0,
+            target: 0,
+            reconvergence: NEVER,
+            offset: 0,
+            memory: MemoryForm::NONE,
+        }
+    }
 }

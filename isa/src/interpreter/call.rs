@@ -3,8 +3,10 @@
 use super::bodies::{Body, write_element};
 use super::registers::{Lane, Registers};
 use crate::execution::{AtomicCompletion, Effect, MOST_ARGUMENTS, MemoryProblem, StepContext, SystemCall};
-use crate::operation::{Instruction, Row, Source};
-use crate::program::{LANES, Program, lanes};
+use crate::lanes::{LANES, lanes};
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, Source};
+use crate::program::Program;
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 

@@ -2,8 +2,9 @@
 
 use super::bodies::Body;
 use super::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row, Source};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, Source};
 use std::marker::PhantomData;
 
 /// What an instruction does with the carry flag: bits of `Instruction::immediate`.

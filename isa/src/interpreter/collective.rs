@@ -2,8 +2,9 @@
 
 use super::bodies::Body;
 use super::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::{LANES, lanes};
+use crate::lanes::{LANES, lanes};
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// Modes of `shfl`: the low byte of the immediate.
 pub(crate) mod shuffle {

@@ -2,8 +2,9 @@
 
 use super::bodies::{Body, lanes_one_by_one, read_lanes};
 use super::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// A truth from two values of the same lane.

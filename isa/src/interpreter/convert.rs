@@ -3,11 +3,12 @@
 //! [`Convert`] knows every pair of types; those that kernels use all the time have functions of their own in `float` and `half`.
 
 use super::bodies::{Body, LaneOperation, write_element};
-use super::number_format::{Exact, Format, Rounded, Rounding, Value, divide};
+use super::floating_point::number_format::{Exact, Format, Rounded, Rounding, Value, divide};
 use super::registers::{Lane, Registers};
-use crate::interpreter::float::rounding;
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::interpreter::floating_point::float::rounding;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// A type that a conversion has on one side.

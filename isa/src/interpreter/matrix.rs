@@ -1,12 +1,13 @@
 //! Matrix instructions on a warp's registers: products, the exchanges of `ldmatrix`, `stmatrix` and `movmatrix`, addresses.
 
 use super::bodies::Body;
-use super::number_format::Format;
+use super::floating_point::number_format::Format;
 use super::registers::{Lane, Registers};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add, multiply_all, widened};
+use crate::lanes::LANES;
 use crate::matrix::{Element, Family, MatrixForm, Part};
-use crate::operation::{Instruction, Row, Source};
-use crate::program::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, Source};
 
 /// Most elements of A, of B, of C: `m16n8k64` and `m16n16k16`.
 const MOST: usize = 1024;
@@ -162,7 +163,7 @@ fn multiply_doubles([m, n, k]: [usize; 3], collect: impl Fn(usize, &mut dyn FnMu
             // A chain of fused multiply-adds, as the ISA's rounding modifier and the studies have it.
             let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
             let sum = terms.fold(c[row * n + column], |sum, (a, b)| a.mul_add(*b, sum));
-            let sum = if sum.is_nan() { super::float::DOUBLE_NAN } else { sum };
+            let sum = if sum.is_nan() { super::floating_point::float::DOUBLE_NAN } else { sum };
             results[row * n + column] = sum.to_bits();
         }
     }

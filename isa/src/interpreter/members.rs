@@ -1,8 +1,9 @@
 //! Member masks that contradict each other, where hazards are checked.
 
 use super::registers::Lane;
+use crate::lanes::LANES;
 use crate::operation::Kind;
-use crate::program::{LANES, Program};
+use crate::program::Program;
 use crate::warp::WarpState;
 
 /// What is wrong with the member masks that the warp's lanes name at its next instruction, if that gathers lanes: the first lane that is

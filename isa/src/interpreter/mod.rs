@@ -1,38 +1,33 @@
 //! Runs instructions.
 
-pub(crate) mod address;
-pub(crate) mod asynchronous;
+pub(crate) mod access;
 pub(crate) mod bodies;
 pub(crate) mod call;
 pub(crate) mod carry;
 pub(crate) mod collective;
 pub(crate) mod compare;
 pub(crate) mod convert;
-pub(crate) mod directed;
-pub(crate) mod float;
-pub(crate) mod float_forms;
-pub(crate) mod half;
-pub(crate) mod half_arithmetic;
+pub(crate) mod floating_point;
 pub(crate) mod integer;
 pub(crate) mod machine;
 pub(crate) mod matrix;
 mod members;
-pub(crate) mod memory;
 pub(crate) mod movement;
-pub(crate) mod number_format;
 pub(crate) mod packed;
 pub(crate) mod registers;
 mod run;
 pub(crate) mod tensor_sum;
-pub(crate) mod texture;
 pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
-use crate::machine::LaunchConstants;
-use crate::operation::{ALL_COPIES, Instruction, Kind, SINK_ROW, counter};
-use crate::program::{LANES, Program, lanes};
+use crate::lanes::{LANES, lanes};
+use crate::machine::constants::LaunchConstants;
+use crate::operation::operand::SINK_ROW;
+use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
+use crate::program::Program;
 use crate::warp::WarpState;
+use access::{asynchronous, memory, texture};
 use balar_protocol::cuda::FaultCause;
 use registers::{Lane, Registers};
 pub use run::{RunFunction, Tally, run_function};

@@ -2,8 +2,9 @@
 
 use super::bodies::{Body, write_element};
 use super::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// `mov d, {a, b, ...}`: `immediate` is the bits of a part.
 pub(crate) struct Pack;

@@ -1,7 +1,7 @@
 //! The registers of a warp, and rows read and written as lanes of a type.
 
-use crate::operation::{Row, Source, TRUE_PREDICATE};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::operand::{Row, Source, TRUE_PREDICATE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

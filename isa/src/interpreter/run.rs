@@ -2,7 +2,8 @@
 
 use super::{bodies, run_lanes};
 use crate::operation::Kind;
-use crate::program::{CountClass, Program};
+use crate::program::Program;
+use crate::program::timing::CountClass;
 use crate::warp::WarpState;
 
 /// What instructions were, for whoever counts them.

@@ -9,7 +9,7 @@
 //! A100); Khattak, Mikaitis, "Accurate models of NVIDIA tensor cores" (2025: V100, A100, Ada, H100, bit by bit). GPUs after
 //! Hopper are taken to add as it does.
 
-use super::number_format::{Exact, Format, Rounded, Rounding, Value};
+use super::floating_point::number_format::{Exact, Format, Rounded, Rounding, Value};
 use crate::matrix::{Element, Generation};
 
 /// How one generation adds products of one type.

@@ -3,8 +3,9 @@
 use super::bodies::Body;
 use super::compare::outcome;
 use super::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// The whole register as a part; 0 to 3 are bytes.
 pub(crate) const WHOLE: u8 = 6;

@@ -4,13 +4,14 @@
 //! million words of them, and 42 kernels. In files that were linked they lie at the same places behind the code of each kernel. So they
 //! are linked and lowered once, and programs share them.
 
-use super::link::{FunctionStarts, Linker};
-use super::lowering::{LoweredFunctions, lower_functions};
-use super::module::further_system_calls;
-use super::stack::Parts;
-use super::{CodeSection, MachineCode, MachineError};
+use super::code::MachineCode;
+use super::error::MachineError;
+use super::link::Linker;
+use super::lowering::lower_functions;
+use super::shared::{Parts, SharedFunctions};
+use super::system_calls::further_system_calls;
 use crate::cubin::{Cubin, Function};
-use crate::program::{Resources, SharedCode};
+use crate::program::parts::Resources;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What functions are the same for, beside the kernel.
@@ -24,18 +25,6 @@ pub(super) struct FunctionsKey {
     pub sections: Vec<usize>,
     /// Whether the kernel is code that is not scheduled, so that they are executed as such, too.
     pub is_serial: bool,
-}
-
-/// Functions that several kernels have behind their own code.
-#[derive(Debug)]
-pub(crate) struct SharedFunctions {
-    pub(super) lowered: LoweredFunctions,
-    /// Where they begin.
-    pub(super) starts: FunctionStarts,
-    /// The functions of the file.
-    pub(super) sections: Vec<CodeSection>,
-    /// What they call.
-    pub(super) parts: Parts,
 }
 
 impl SharedFunctions {
@@ -64,16 +53,6 @@ impl SharedFunctions {
         };
         let lowered = lower_functions(&code, is_serial)?;
         Ok(SharedFunctions { lowered, starts: code.functions, sections: linker.sections(functions), parts })
-    }
-
-    /// Their instructions.
-    pub(crate) fn code(&self) -> &SharedCode {
-        &self.lowered.code
-    }
-
-    /// Their words, without the functions of the device runtime.
-    pub(super) fn words(&self) -> usize {
-        self.lowered.code.decoded.len()
     }
 }
 

@@ -4,17 +4,16 @@
 //! no kernels follow, at the same addresses in the programs of all kernels: a kernel may leave the address of a function in memory for
 //! another one to call.
 
+use super::code::{CODE_WINDOW, CodeSection, kernel_address, system_call_address};
+use super::error::MachineError;
 use super::memory::KernelMemory;
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
 use super::reach::is_missing;
-use super::{CODE_WINDOW, CodeSection, MachineError, kernel_address, system_call_address};
+use super::shared::FunctionStarts;
 use crate::cubin::{CONSTANT_BANK_BYTES, Cubin, Function, Relocation, RelocationKind, SymbolKind};
 use crate::execution::SystemCall;
 use crate::sass::Field;
 use std::collections::BTreeMap;
-
-/// Where functions begin, as numbers of words, with their names.
-pub(super) type FunctionStarts = Vec<(u32, Box<str>)>;
 
 /// Bytes of an instruction.
 const WORD_BYTES: usize = 16;

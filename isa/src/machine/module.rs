@@ -4,20 +4,23 @@
 //! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
 //! place; slots of constant bank 0 hold it.
 
-use super::functions::{FunctionsKey, FunctionsOfModule, SharedFunctions};
+use super::code::{MachineCode, PARAMETERS_AT, ParameterBase, kernel_address};
+use super::functions::{FunctionsKey, FunctionsOfModule};
 use super::launched::launched_by;
 use super::link::{self, Linker};
-use super::lowering::{SYSTEM_CALLS, decode, lower_decoded};
+use super::lowering::{decode, lower_decoded};
 use super::places::{Places, data_relocations};
 use super::reach::reached_functions;
-use super::stack::{LocalMemory, Parts};
-use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, PARAMETERS_AT, ParameterBase, kernel_address, lower};
+use super::shared::{Parts, SharedFunctions};
+use super::stack::LocalMemory;
+use super::system_calls::{further_system_calls, system_calls};
+use super::{MAXIMUM_SECTION_BYTES, MachineError, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
 use crate::module::VariableKind;
-use crate::program::{ParameterSlot, Program, Resources};
+use crate::program::Program;
+use crate::program::parts::{ParameterSlot, Resources};
 use crate::sass;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
@@ -345,18 +348,6 @@ impl LinkedKernel<'_> {
             ..MachineCode::default()
         })
     }
-}
-
-/// The functions of the device runtime that a file names.
-fn system_calls(cubin: &Cubin<'_>) -> impl Iterator<Item = SystemCall> {
-    let functions = cubin.undefined_symbols().filter(|symbol| symbol.kind == SymbolKind::Function);
-    functions.filter_map(|symbol| SystemCall::named(symbol.name))
-}
-
-/// Those of them that are not in every program, ascending.
-pub(super) fn further_system_calls(cubin: &Cubin<'_>) -> Vec<SystemCall> {
-    let further = system_calls(cubin).filter(|call| !SYSTEM_CALLS.contains(call));
-    further.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The cubin of a file: one that was linked, or several that are linked here.

@@ -3,8 +3,9 @@
 //! What files say of it is not to be relied on (ptxas 12.9 leaves out recursion and calls through pointers, and inner functions), so it
 //! is added up from the calls in the code.
 
-use super::CODE_WINDOW;
+use super::code::CODE_WINDOW;
 use super::link::Linker;
+use super::shared::{Part, Parts};
 use crate::cubin::Function;
 use crate::sass::{Field, Word};
 use std::collections::BTreeSet;
@@ -32,23 +33,6 @@ pub(super) struct LocalMemory {
     pub bytes: u32,
     /// What of it is for calls of unknown depth.
     pub open_stack_bytes: u32,
-}
-
-/// A function: a section of code, or a part of one.
-#[derive(Clone, Debug)]
-struct Part {
-    first: usize,
-    frame: u32,
-    /// What it calls: first words, where [`Parts`] are alone; the numbers of parts, where they are all together.
-    calls: Vec<usize>,
-}
-
-/// The functions of some words of a program.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
-    parts: Vec<Part>,
-    /// A function is called through a pointer.
-    is_open: bool,
 }
 
 impl Parts {

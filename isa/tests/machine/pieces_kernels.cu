@@ -1,4 +1,4 @@
-// Kernels that need the functions and variables of pieces_functions.cu. For ../conformance/pieces.rs, whose threads are one warp.
+// Kernels that need the functions and variables of pieces_functions.cu. For ../conformance/programs/pieces.rs, whose threads are one warp.
 //
 // For sm_75: nvcc -arch=sm_75 -rdc=true -cubin (13.5). For sm_70: nvcc -arch=compute_75 -rdc=true -ptx (13.5), its .version made 8.4 and
 // its .target sm_70, then ptxas -arch=sm_70 --compile-only (12.9).

@@ -3,8 +3,9 @@
 use super::signs::{Signed, sign, sign_of};
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::registers::{Lane, Registers, each_lane};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// Runs a [`LaneOperation`] whose values of 64 bits are pairs of registers.
@@ -226,7 +227,7 @@ impl<const FLUSH: bool> LaneOperation for ScaledProduct<FLUSH> {
     type D = f32;
     #[inline(always)]
     fn apply(a: f32, b: f32, _: (), scale: u32) -> f32 {
-        use crate::interpreter::float::{canonical, flush};
+        use crate::interpreter::floating_point::float::{canonical, flush};
         let [a, b] = if FLUSH { [flush(a), flush(b)] } else { [a, b] };
         // A product of singles and its scaling are exact in double precision.
         let product = (f64::from(a) * f64::from(b) * f64::from(f32::from_bits(scale))) as f32;

@@ -3,10 +3,11 @@
 use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::{combine, combined};
-use crate::interpreter::float::flush;
+use crate::interpreter::floating_point::float::flush;
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// Which outcomes of a comparison make it true, in the immediate from bit 4 on, above the code of [`combine`]. Machine code numbers

@@ -2,9 +2,10 @@
 
 use crate::execution::Effect;
 use crate::interpreter::registers::Lane;
-use crate::machine::CODE_WINDOW;
+use crate::lanes::{LANES, lanes};
+use crate::machine::code::CODE_WINDOW;
 use crate::operation::{ConvergenceKind, Instruction};
-use crate::program::{LANES, Program, lanes};
+use crate::program::Program;
 use crate::sass::INSTRUCTION_BYTES;
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;

@@ -4,8 +4,9 @@ use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::convert::Conversion;
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// Any conversion: the immediate is a packed [`Conversion`], `offset` the first bit of the source's part.
 pub(crate) struct ConvertPart;

@@ -3,11 +3,12 @@
 use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::combined;
-use crate::interpreter::float::{canonical, flush, saturate, saturate_double};
-use crate::interpreter::half_arithmetic::{F16, Format, HalfFunction, half_mode};
+use crate::interpreter::floating_point::float::{canonical, flush, saturate, saturate_double};
+use crate::interpreter::floating_point::half_arithmetic::{F16, Format, HalfFunction, half_mode};
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// What of a source is used: 0 its two halves.
@@ -19,7 +20,7 @@ pub(crate) mod halves {
     /// The upper half twice.
     pub const HIGH: u32 = 3;
     /// Where that of source `n` stands in the immediate: from this bit plus 2 `n` on. Below is a
-    /// [`half_mode`](crate::interpreter::half_arithmetic::half_mode).
+    /// [`half_mode`](crate::interpreter::floating_point::half_arithmetic::half_mode).
     pub const SHIFT: u32 = 8;
     /// The result is a single, of the lower halves.
     pub const SINGLE_RESULT: u32 = 1 << 16;
@@ -90,7 +91,9 @@ impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
                     operation::ADD => f64::from(a) + f64::from(b),
                     operation::MULTIPLY => f64::from(a) * f64::from(b),
                     // Exact but for sums of halves that are 2^29 apart, which do not reach a half's last bit; rounded to odd it is right.
-                    _ => crate::interpreter::float::add_to_odd(f64::from(a) * f64::from(b), f64::from(c)),
+                    _ => {
+                        crate::interpreter::floating_point::float::add_to_odd(f64::from(a) * f64::from(b), f64::from(c))
+                    }
                 }
             };
             result[lane] = if is_single {
@@ -100,7 +103,7 @@ impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
             } else {
                 let narrow = |value: f64| {
                     let value = if saturates { saturate_double(value) } else { value };
-                    let half = crate::interpreter::half::from_double(value);
+                    let half = crate::interpreter::floating_point::half::from_double(value);
                     if flushes && half & 0x7fff < F16::SMALLEST { half & 0x8000 } else { half }
                 };
                 u32::from(narrow(compute(0))) | u32::from(narrow(compute(1))) << 16

@@ -3,8 +3,9 @@
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::integer::logic3;
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// `SHF`: bits of the immediate. The lowest two are the type: 0 signed and 1 unsigned 64 bits, 2 signed and 3 unsigned 32 bits.
@@ -294,7 +295,7 @@ impl Body for QuerySpace {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-        use crate::interpreter::memory::read_addresses;
+        use crate::interpreter::access::memory::read_addresses;
         let mut addresses = [0; LANES];
         read_addresses(instruction, registers, constants, &mut addresses);
         let mut truth = 0;

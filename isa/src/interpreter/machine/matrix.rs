@@ -1,8 +1,8 @@
 //! The load that distributes matrices among lanes.
 
 use crate::execution::{AccessKind, Effect, LaneValues, MemoryAccess, StepContext};
+use crate::interpreter::access::memory::{describe, problem};
 use crate::interpreter::matrix::distributed;
-use crate::interpreter::memory::{describe, problem};
 use crate::interpreter::registers::Lane;
 use crate::operation::Instruction;
 use crate::warp::WarpState;

@@ -1,13 +1,14 @@
 //! The steps of Volta's product of matrices.
 
 use crate::interpreter::bodies::Body;
+use crate::interpreter::floating_point::number_format::Format;
 use crate::interpreter::matrix::{half_of, to_finite};
-use crate::interpreter::number_format::Format;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::interpreter::tensor_sum::{Adder, Factor, multiply_add, widened};
+use crate::lanes::LANES;
 use crate::matrix::{Element, Generation};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// Bits of the immediate of [`MatrixStep`].
 pub(crate) mod step {
@@ -448,7 +449,7 @@ fn cut_off(value: f32) -> i32 {
 mod tests {
     use super::*;
     use crate::interpreter::bodies::{functions, has_vector_features};
-    use crate::operation::Source;
+    use crate::operation::operand::Source;
     use std::sync::Arc;
 
     /// What fragments are made of.

@@ -1,10 +1,11 @@
 //! Loads of machine code that PTX does not have.
 
 use crate::execution::{Effect, MemoryAccess, StepContext};
+use crate::interpreter::access::memory;
+use crate::interpreter::condition;
 use crate::interpreter::registers::Lane;
-use crate::interpreter::{condition, memory};
+use crate::lanes::LANES;
 use crate::operation::Instruction;
-use crate::program::LANES;
 use crate::warp::WarpState;
 
 /// A load where a predicate is true. Elsewhere the destinations become zero: such lanes execute the instruction, and access nothing.

@@ -2,7 +2,7 @@
 //! around the instruction.
 
 use crate::interpreter::bodies::LaneOperation;
-use crate::interpreter::float::{canonical, flush, high_word, square_root, starting_value};
+use crate::interpreter::floating_point::float::{canonical, flush, high_word, square_root, starting_value};
 
 macro_rules! functions {
     ($($(#[$meta:meta])* $name:ident($a:ident) = $value:expr;)*) => {$(

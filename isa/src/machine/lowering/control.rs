@@ -6,8 +6,9 @@ use crate::execution::BarrierKind;
 use crate::interpreter::bodies::{ActiveMask, functions};
 use crate::interpreter::integer::Move;
 use crate::interpreter::machine::arithmetic::MapPairs;
-use crate::machine::CODE_WINDOW;
-use crate::operation::{ConvergenceKind, Kind, Source, TRUE_PREDICATE};
+use crate::machine::code::CODE_WINDOW;
+use crate::operation::operand::{Source, TRUE_PREDICATE};
+use crate::operation::{ConvergenceKind, Kind};
 use crate::sass::{self, INSTRUCTION_BYTES, Opcode, Word};
 
 /// The number of the warp's active lanes among the words that `BMOV` moves.

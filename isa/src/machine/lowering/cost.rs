@@ -4,7 +4,7 @@
 //! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
 //! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode};
 
 /// What an instruction costs and counts as.

@@ -7,8 +7,9 @@ use crate::interpreter::collective::{Match, Shuffle, Vote, shuffle, vote};
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
 use crate::interpreter::registers::special;
-use crate::operation::{FIRST_PREDICATE, Kind, SINK_PREDICATE, SINK_ROW, Source, counter};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::operation::operand::{FIRST_PREDICATE, SINK_PREDICATE, SINK_ROW, Source};
+use crate::operation::{Kind, counter};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode, Place, Word};
 
 impl Pending {

@@ -3,14 +3,15 @@
 use super::operands::{Operands, predicate_destination, predicate_source, sign_at};
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::directed::*;
-use crate::interpreter::float::*;
-use crate::interpreter::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
+use crate::interpreter::floating_point::directed::*;
+use crate::interpreter::floating_point::float::*;
+use crate::interpreter::floating_point::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned, ScaledProduct};
 use crate::interpreter::machine::compare::*;
 use crate::interpreter::machine::half::SpecialHalf;
 use crate::interpreter::machine::special::*;
-use crate::operation::{LaneFunction, SINK_ROW, Source};
+use crate::operation::LaneFunction;
+use crate::operation::operand::{SINK_ROW, Source};
 use crate::sass::{self, Opcode, Place, Role, Word};
 
 /// An operation with flushing and saturation, on sources with signs or without.
@@ -231,7 +232,7 @@ impl Pending {
         self.sources(word, operands, &[Role::B])?;
         self.chosen_by(word);
         let flush = word.bit(80);
-        let is_fixed = self.instruction.predicate_sources[0] == crate::operation::TRUE_PREDICATE;
+        let is_fixed = self.instruction.predicate_sources[0] == crate::operation::operand::TRUE_PREDICATE;
         let functions = match (is_fixed, self.instruction.predicate_flips[0] == 0) {
             (true, true) => single!(MinimumF32, flush, false, self.instruction.signs),
             (true, false) => single!(MaximumF32, flush, false, self.instruction.signs),

@@ -3,11 +3,11 @@
 use super::operands::{Operands, predicate_destination, predicate_source};
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
+use crate::interpreter::floating_point::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
 use crate::interpreter::machine::signs::sign;
-use crate::operation::SINK_ROW;
+use crate::operation::operand::SINK_ROW;
 use crate::sass::{self, Opcode, Place, Word};
 
 /// The bits of a source: its halves' choice, and what negates it and takes its absolute value.

@@ -11,7 +11,8 @@ use crate::interpreter::integer::*;
 use crate::interpreter::machine::arithmetic::*;
 use crate::interpreter::machine::compare::{ByPredicate, CompareIntegers, EXTENDED, combination, outcome};
 use crate::interpreter::machine::logic::*;
-use crate::operation::{LaneFunction, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::operation::LaneFunction;
+use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::sass::{self, Opcode, Place, UNIFORM_FLAG, Word};
 
 /// The three sources of an instruction with their signs, where its form puts them.

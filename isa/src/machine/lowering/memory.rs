@@ -7,8 +7,9 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::{ExtractS32, ExtractU32, Move};
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
-use crate::operation::{Kind, MemoryForm, SINK_PREDICATE, UniformAddress};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::operation::operand::SINK_PREDICATE;
+use crate::operation::{Kind, MemoryForm, UniformAddress};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode, UNIFORM_FLAG, Word};
 
 /// How an access forms its addresses.

@@ -16,17 +16,20 @@ mod float;
 mod half;
 mod integer;
 mod memory;
-mod operands;
+pub(super) mod operands;
 mod register_banks;
 mod tensor;
 mod texture;
 
-use super::functions::SharedFunctions;
-use super::program::{LaunchWord, MachineProgram};
-use super::{CODE_WINDOW, MachineCode, system_call_address};
+use super::code::{CODE_WINDOW, MachineCode, system_call_address};
+use super::program::MachineProgram;
+use super::shared::{LoweredFunctions, SharedFunctions};
+use super::system_calls::SYSTEM_CALLS;
 use crate::execution::{Passed, SystemCall};
 use crate::operation::*;
-use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, SharedCode, Timing};
+use crate::program::parts::SharedCode;
+use crate::program::timing::{ConstantLine, Dependencies, IssueControl, LatencyClass, Timing};
+use crate::program::{Calls, Program};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
 use std::sync::Arc;
@@ -189,21 +192,6 @@ pub(super) fn lower_decoded(
     })
 }
 
-/// Functions that are behind the own code of several kernels, lowered once for all of them.
-#[derive(Debug)]
-pub(super) struct LoweredFunctions {
-    /// Their instructions, and behind them the functions of the device runtime.
-    pub code: Arc<SharedCode>,
-    /// Whether no instruction is issued before the one before it has ended.
-    pub is_serial: bool,
-    /// Constant bank 2, where they read it by an index: kernels with another one cannot have them.
-    pub indexed_bank_2: Option<Vec<u8>>,
-    /// Addresses of the device runtime's functions, and their first instructions.
-    system_entries: Vec<(u64, u32)>,
-    /// What kernels go on from: places of registers, constants.
-    operands: Operands,
-}
-
 /// Lowers functions that several kernels have. `code` has the registers of the largest function and kernel of all; `is_serial` says
 /// whether kernels are that have them are not scheduled.
 pub(super) fn lower_functions(code: &MachineCode, is_serial: bool) -> Result<LoweredFunctions, LoweringError> {
@@ -316,9 +304,6 @@ fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
 
 /// The scoreboard that instructions hold which are not scheduled.
 const SERIAL_SCOREBOARD: u8 = 1 << 6;
-/// The functions of the device runtime that any program with a stack has; others are in those that name them.
-pub(super) const SYSTEM_CALLS: [SystemCall; 4] =
-    [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
 

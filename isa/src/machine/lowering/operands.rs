@@ -1,12 +1,12 @@
 //! Where operands are.
 
-use super::LaunchWord;
 use crate::interpreter::machine::signs::sign;
 use crate::interpreter::matrix::place_table;
-use crate::machine::{MachineCode, ParameterBase};
+use crate::lanes::LANES;
+use crate::machine::code::{LaunchWord, MachineCode, ParameterBase};
 use crate::matrix::{Generation, MatrixForm};
-use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
-use crate::program::{ConstantLine, Dependencies, LANES};
+use crate::operation::operand::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::program::timing::{ConstantLine, Dependencies};
 use crate::sass::{self, Place, Uses, Word};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const KERNEL_BANK: u32 = 2;
 
 /// The rows and constants of a program.
 #[derive(Clone, Debug)]
-pub(super) struct Operands {
+pub(in crate::machine) struct Operands {
     /// General registers.
     pub registers: u16,
     /// The tensor cores that the code is for.

@@ -5,7 +5,7 @@
 //! instruction before has marked (`.reuse`), in the same slot, comes from the cache. Source: Jia et al., Dissecting the NVIDIA Volta GPU
 //! Architecture via Microbenchmarking, 2018; how long a mark holds: Huerta et al., MICRO 2025.
 
-use crate::program::{Pipe, Timing};
+use crate::program::timing::{Pipe, Timing};
 use crate::sass::{self, ZERO_REGISTER};
 
 /// Slots of operands, by their lowest bits in the word.

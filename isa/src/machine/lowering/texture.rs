@@ -7,9 +7,10 @@
 use super::operands::{Operands, predicate_destination};
 use super::{Lowered, Pending};
 use crate::execution::{AtomicOperation, AtomicType, Space};
-use crate::interpreter::texture::{ImageForm, ImageOperation, Query};
-use crate::operation::{Kind, MemoryForm, SINK_PREDICATE, SINK_ROW, Source};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, Source};
+use crate::operation::{ImageForm, ImageOperation, Query};
+use crate::operation::{Kind, MemoryForm};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode, Word};
 use crate::texture::{Bounds, Geometry};
 

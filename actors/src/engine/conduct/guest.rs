@@ -1,0 +1,218 @@
+//! A unit that does not come with the simulator, held to the rules where its wires begin.
+//!
+//! What it does wrong ends the run with its own name. Without this, whoever receives its messages would fail in its place.
+
+use super::conversation::Conversation;
+use super::memory_order::MemoryOrder;
+use super::rules::{BrokenRule, advance_alone, outbox_alone, well_formed};
+use crate::engine::state::{CodeSource, StateError, restore_state, save_state};
+use crate::engine::unit::{NextWake, Unit, Window};
+use crate::engine::{Inbox, Outbox};
+use balar_protocol::by_launch::LaunchTotals;
+use balar_protocol::launches::LaunchSink;
+use balar_protocol::memory::MemoryMessage;
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Message, Payload, PortId, Protocol, Side, SimTime};
+use std::collections::VecDeque;
+
+/// A wired port of a guest.
+#[derive(Clone, Debug)]
+pub struct GuestPort {
+    /// Its name in the topology: "upstream", "sm\[3\]".
+    pub name: String,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Which side of it.
+    pub side: Side,
+    /// The time that a message takes from it.
+    pub latency: SimTime,
+}
+
+/// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that what it sends into
+/// the past is found wherever the engine's windows end; and what it sends is looked at before anybody else gets it.
+pub struct Guest {
+    unit: Box<dyn Unit>,
+    ports: Vec<GuestPort>,
+    conversation: Conversation,
+    /// What goes through it, where it stands between clients and the L2.
+    order: Option<MemoryOrder>,
+    /// What it has sent and has not left yet, by the time of leaving.
+    leaving: VecDeque<(SimTime, PortId, MemoryMessage)>,
+    /// When the unit wants to wake: at the start, as every unit does.
+    wake: SimTime,
+    inbox: Inbox,
+    out: Outbox,
+}
+
+impl Guest {
+    /// A unit with these ports, by [`PortId`].
+    pub fn new(unit: Box<dyn Unit>, ports: Vec<GuestPort>) -> Guest {
+        let servers = ports.iter().enumerate().filter(|(_, port)| port.side == Side::Server);
+        let conversation = Conversation::new(servers.map(|(i, port)| (PortId(i as u16), port.name.clone())));
+        let out = outbox_alone(ports.iter().map(|port| port.latency));
+        let (order, leaving) = (None, VecDeque::new());
+        Guest { unit, ports, conversation, order, leaving, wake: SimTime::ZERO, inbox: Inbox::default(), out }
+    }
+
+    /// The same unit, between memory clients and the L2: it is held to the order of their accesses. `updates_copies` where its copies
+    /// have what its clients store.
+    #[must_use]
+    pub fn between_clients_and_l2(self, updates_copies: bool) -> Guest {
+        Guest { order: Some(MemoryOrder::new(updates_copies)), ..self }
+    }
+
+    /// A message arrives.
+    fn arrives(&mut self, message: &Message) {
+        let Some(order) = &mut self.order else { return };
+        match (&message.payload, self.ports[usize::from(message.port.0)].side) {
+            (Payload::Memory(MemoryMessage::Request(request)), Side::Server) => {
+                order.arrived(message.port, *request, message.time);
+            }
+            (Payload::Memory(MemoryMessage::Response(response)), Side::Client) => order.answered_below(response),
+            _ => {}
+        }
+    }
+
+    /// What was sent leaves, up to a time.
+    fn leave_before(&mut self, time: SimTime) -> Result<(), BrokenRule> {
+        let Some(order) = &mut self.order else { return Ok(()) };
+        while self.leaving.front().is_some_and(|(at, ..)| *at < time)
+            && let Some((at, port, message)) = self.leaving.pop_front()
+        {
+            match message {
+                MemoryMessage::Request(request) => order.sent(&request, at),
+                MemoryMessage::Response(response) => order.answered(port, &response, at),
+                _ => Ok(()),
+            }
+            .map_err(BrokenRule::Order)?;
+        }
+        Ok(())
+    }
+
+    /// The unit sends messages, each with the time at which it leaves.
+    fn leaves(&mut self, sent: Vec<(SimTime, PortId, MemoryMessage)>) {
+        if self.order.is_some() {
+            for (at, port, message) in sent {
+                let place = self.leaving.partition_point(|(other, ..)| *other <= at);
+                self.leaving.insert(place, (at, port, message));
+            }
+        }
+    }
+
+    /// Runs the unit at `now`, when it is due.
+    fn advance_at(&mut self, now: SimTime, inbox: &mut Inbox) -> Result<(), BrokenRule> {
+        self.inbox.clear();
+        self.leave_before(now)?;
+        // It has slept until now.
+        if self.wake == SimTime::MAX
+            && self.leaving.is_empty()
+            && let Some(held) = self.order.as_ref().and_then(MemoryOrder::held)
+        {
+            return Err(BrokenRule::Order(held));
+        }
+        while let Some(message) = inbox.take_until(now) {
+            self.conversation.delivered(&message);
+            self.arrives(&message);
+            self.inbox.extend(std::iter::once(Some(message)));
+        }
+        self.inbox.sort();
+        let window = Window { start: now, until: SimTime(now.0 + 1) };
+        self.wake = match advance_alone(&mut *self.unit, window, &mut self.inbox, &mut self.out)? {
+            NextWake::At(at) => at,
+            NextWake::OnMessage => SimTime::MAX,
+        };
+        Ok(())
+    }
+
+    /// Sends on what the unit has sent, up to the first message that breaks a rule.
+    fn send_on(&mut self, out: &mut Outbox) -> Result<(), BrokenRule> {
+        let mut sent = Vec::new();
+        for (port, arrival, payload) in self.out.drain_sent() {
+            let sender = &self.ports[usize::from(port.0)];
+            let at = arrival - sender.latency;
+            sender.allows(&payload, at)?;
+            well_formed(&payload, at)?;
+            self.conversation.sent(port, &payload).map_err(|what| BrokenRule::Answer { at, what })?;
+            if let Payload::Memory(message) = payload {
+                sent.push((at, port, message));
+            }
+            out.send(port, at, payload);
+        }
+        self.leaves(sent);
+        Ok(())
+    }
+}
+
+impl GuestPort {
+    fn allows(&self, payload: &Payload, at: SimTime) -> Result<(), BrokenRule> {
+        let right = payload.protocol() == self.protocol && payload.sender().is_none_or(|sender| sender == self.side);
+        if right || self.protocol == Protocol::Any {
+            return Ok(());
+        }
+        let side = match self.side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        let role = format!("{side} of the protocol {}", self.protocol);
+        Err(BrokenRule::WrongRole { at, port: self.name.clone(), role, message: format!("{payload:?}") })
+    }
+}
+
+impl Unit for Guest {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        loop {
+            let now = inbox.next_time().unwrap_or(SimTime::MAX).min(self.wake);
+            if now >= window.until {
+                return if now == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(now) };
+            }
+            let advanced = self.advance_at(now, inbox);
+            // What it sent before it broke a rule counts: the first mistake is reported.
+            if let Err(broken) = self.send_on(out).and(advanced) {
+                out.break_rule_as_guest(now, broken.to_string());
+                inbox.clear();
+                return NextWake::OnMessage;
+            }
+        }
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.unit.statistics(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
+        self.unit.records(sink);
+    }
+
+    fn counts_by_time(&self) -> bool {
+        self.unit.counts_by_time()
+    }
+
+    fn launches(&mut self, sink: &mut LaunchSink) {
+        self.unit.launches(sink);
+    }
+
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.unit.shares(totals);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        let parts: Vec<String> = [self.conversation.owed(), self.unit.outstanding()].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; it says of itself: "))
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(self.unit.save()?, &self.conversation, &self.order, &self.leaving, self.wake))
+    }
+
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let saved: (Vec<u8>, Conversation, Option<MemoryOrder>, VecDeque<(SimTime, PortId, MemoryMessage)>, SimTime);
+        saved = restore_state(state)?;
+        let (state, conversation, order, leaving, wake) = saved;
+        self.unit.restore(&state, codes)?;
+        (self.conversation, self.order, self.leaving, self.wake) = (conversation, order, leaving, wake);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

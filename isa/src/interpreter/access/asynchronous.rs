@@ -1,0 +1,218 @@
+//! Copies from device to shared memory (`cp.async`), and waiting at `mbarrier` objects.
+
+use super::memory::{describe, finish, problem, read_addresses};
+use crate::execution::{
+    AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Effect, LaneValues, MemoryAccess,
+    MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
+};
+use crate::interpreter::registers::Lane;
+use crate::lanes::{LANES, lanes};
+use crate::mbarrier;
+use crate::operation::{Instruction, barrier_test};
+use crate::warp::WarpState;
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
+
+/// About how long a thread that waits at an `mbarrier` object sleeps before it looks again. PTX leaves the time to the
+/// implementation; short, so that little time is lost, and long enough for other warps to issue.
+const SUSPENSION_NANOSECONDS: u32 = 40;
+
+/// `cp.async`: the first source is the address in device memory, the second that in shared memory (32 bits, or 64 where
+/// `wide[1]`), the third the number of bytes to read; what is left of the copy is zero. Lanes of the predicate read nothing.
+pub(in crate::interpreter) fn copy(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    access.kind = AccessKind::Load;
+    access.cache = instruction.memory.cache;
+    access.space = Space::Global;
+    access.bytes = instruction.memory.element_bytes;
+    access.mask = 0;
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Copy;
+    }
+    let constants = &warp.constants.0;
+    read_addresses(instruction, &warp.registers, constants, &mut access.addresses);
+    let size = access.bytes;
+    let bytes = u32::read(&warp.registers, constants, instruction.sources[2]);
+    let ignored = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+    let wanted = |lane: usize| if (ignored >> lane) & 1 != 0 { 0 } else { bytes[lane].min(u32::from(size)) };
+    context.values.accessed.low = [0; LANES];
+    context.values.accessed.high = [0; LANES];
+    let mut part = MemoryAccess { mask: 0, ..access.clone() };
+    let mut loaded = LaneValues::default();
+    // A number of bytes is read as the powers of two that it is the sum of, largest first, so that each is aligned.
+    for power in (0..5u32).rev().filter(|power| size >> power != 0) {
+        part.bytes = 1 << power;
+        part.mask = 0;
+        for lane in lanes(mask).filter(|lane| (wanted(*lane) >> power) & 1 != 0) {
+            part.mask |= 1 << lane;
+            part.addresses[lane] =
+                access.addresses[lane].wrapping_add(u64::from(wanted(lane) >> power >> 1 << power << 1));
+        }
+        if part.mask == 0 {
+            continue;
+        }
+        if let Some(fault) = misaligned(access, part.mask, size) {
+            return problem(fault);
+        }
+        if let Err(error) = context.memory.load(&part, &mut loaded) {
+            return problem(error);
+        }
+        for lane in lanes(part.mask) {
+            let place = wanted(lane) >> power >> 1 << power << 1;
+            let value = context.values.accessed.get(lane) | loaded.get(lane) << (8 * place);
+            context.values.accessed.set(lane, value);
+        }
+        access.mask |= part.mask;
+    }
+    part.kind = AccessKind::Store;
+    part.space = Space::Shared;
+    part.bytes = size;
+    part.mask = mask;
+    let to = instruction.sources[1];
+    let offset = instruction.immediate as i32;
+    part.addresses = if instruction.memory.wide[1] {
+        u64::read(&warp.registers, constants, to).map(|address| address.wrapping_add(offset as u64))
+    } else {
+        u32::read(&warp.registers, constants, to).map(|address| u64::from(address.wrapping_add(offset as u32)))
+    };
+    if let Err(error) = context.memory.store(&part, &context.values.accessed) {
+        return problem(error);
+    }
+    warp.control.advance();
+    Effect::Copy
+}
+
+/// The device address of a copy is a multiple of the whole size, even where only part is read.
+fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
+    let lane = lanes(mask).find(|&lane| !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
+    let address = access.addresses[lane];
+    let cause = FaultCause::MisalignedAddress {
+        address,
+        bytes: u32::from(bytes),
+        access: FaultAccess::Load,
+        space: FaultSpace::Global,
+    };
+    Some(MemoryProblem::Fault { lane: lane as u8, cause })
+}
+
+/// The addresses of `mbarrier` objects: those of generic addresses must be in shared memory.
+pub(in crate::interpreter) fn describe_barrier(
+    instruction: &Instruction,
+    warp: &WarpState,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Result<(), MemoryProblem> {
+    access.kind = AccessKind::Load;
+    access.cache = instruction.memory.cache;
+    access.space = Space::Shared;
+    access.bytes = 8;
+    access.mask = mask;
+    read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
+    if instruction.memory.space.is_some() {
+        return Ok(());
+    }
+    for lane in lanes(mask) {
+        let address = access.addresses[lane];
+        access.addresses[lane] = address.wrapping_sub(SHARED_WINDOW);
+        if access.addresses[lane] >= WINDOW_BYTES {
+            let cause = FaultCause::IllegalAddress {
+                address,
+                bytes: 8,
+                access: FaultAccess::Barrier,
+                space: FaultSpace::Shared,
+            };
+            return Err(MemoryProblem::Fault { lane: lane as u8, cause });
+        }
+    }
+    Ok(())
+}
+
+/// `mbarrier.test_wait` and `try_wait`.
+pub(in crate::interpreter) fn test(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    if mask == 0 {
+        describe(instruction, warp, access, 0);
+        access.kind = AccessKind::Load;
+        warp.control.advance();
+        return Effect::Memory { deferred: false };
+    }
+    let described = describe_barrier(instruction, warp, access, mask);
+    if let Err(error) = described.and_then(|()| context.memory.load(access, &mut context.values.accessed)) {
+        return problem(error);
+    }
+    let source = instruction.sources[1];
+    let states: [u64; LANES] = if instruction.immediate & barrier_test::PARITY != 0 {
+        u32::read(&warp.registers, &warp.constants.0, source).map(mbarrier::state_of_parity)
+    } else {
+        u64::read(&warp.registers, &warp.constants.0, source)
+    };
+    let mut complete = 0;
+    for (lane, state) in states.iter().enumerate() {
+        complete |= u32::from(mbarrier::is_complete(context.values.accessed.low[lane], *state)) << lane;
+    }
+    warp.registers.set_predicate(instruction.predicate_destinations[0], complete, mask);
+    warp.control.synchronising_step();
+    finish(warp, mask, mask);
+    if instruction.immediate & barrier_test::SUSPENDS != 0 && mask & !complete != 0 {
+        return Effect::Suspended(SUSPENSION_NANOSECONDS);
+    }
+    Effect::Memory { deferred: false }
+}
+
+/// `cp.async.mbarrier.arrive`: where `immediate` is 1, the phase waits for one arrival more from now on.
+pub(in crate::interpreter) fn arrive_after_copies(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    if mask == 0 {
+        access.mask = 0;
+        warp.control.advance();
+        return Effect::CopyArrive;
+    }
+    if let Err(error) = describe_barrier(instruction, warp, access, mask) {
+        return problem(error);
+    }
+    access.kind = AccessKind::Reduction;
+    // The arrival itself is the SM's to make; that the address is that of an object is found out now.
+    let checked = if instruction.immediate == 1 {
+        let function =
+            AtomicFunction { operation: AtomicOperation::Barrier(BarrierOperation::Pend), data_type: AtomicType::U64 };
+        let (operands, replacements) = (&context.values.operands, &context.values.replacements);
+        context.memory.atomic(access, function, operands, replacements, &mut context.values.accessed).map(|_| ())
+    } else {
+        context.memory.load(access, &mut context.values.accessed)
+    };
+    if let Err(error) = checked {
+        return problem(error);
+    }
+    warp.control.synchronising_step();
+    finish(warp, mask, mask);
+    Effect::CopyArrive
+}
+
+/// `mbarrier.pending_count`.
+pub(crate) struct PendingCount;
+
+impl crate::interpreter::bodies::LaneOperation for PendingCount {
+    type A = u64;
+    type B = ();
+    type C = ();
+    type D = u32;
+    #[inline(always)]
+    fn apply(state: u64, _: (), _: (), _: u32) -> u32 {
+        mbarrier::pending_count(state)
+    }
+}

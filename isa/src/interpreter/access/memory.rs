@@ -1,0 +1,348 @@
+//! Loads, stores and atomics: from registers to one access of the warp, and back.
+
+use super::elements::{gather, read_element, scatter};
+use crate::execution::{
+    AccessKind, AtomicCompletion, AtomicFunction, AtomicOperation, AtomicType, CacheOperator, Effect, LaneValues,
+    MemoryAccess, MemoryProblem, Space, StepContext,
+};
+use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::interpreter::bodies::{extend, write_element};
+use crate::interpreter::registers::{Lane, Registers};
+use crate::lanes::{LANES, lanes};
+use crate::operation::operand::{Row, SINK_PREDICATE, Source};
+use crate::operation::{Instruction, UniformAddress};
+use crate::warp::WarpState;
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
+
+/// The space of a generic address.
+fn space_of(address: u64) -> Space {
+    if address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES {
+        Space::Shared
+    } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES {
+        Space::Local
+    } else if address.wrapping_sub(PARAMETER_WINDOW) < WINDOW_BYTES {
+        Space::Parameter
+    } else {
+        Space::Global
+    }
+}
+
+/// Reads the addresses of an operand; those of 32 bits wrap around in 32 bits.
+#[inline(always)]
+pub(in crate::interpreter) fn read_addresses(
+    instruction: &Instruction,
+    registers: &Registers,
+    constants: &[Row],
+    addresses: &mut [u64; LANES],
+) {
+    let offset = instruction.offset as u64;
+    if instruction.memory.pairs {
+        return read_machine_addresses(instruction, registers, constants, addresses);
+    }
+    if instruction.memory.short_address {
+        let bases = u32::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = u64::from(from.wrapping_add(offset as u32));
+        }
+    } else {
+        let bases = u64::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = from.wrapping_add(offset);
+        }
+    }
+}
+
+/// Reads the addresses of machine code.
+#[inline(always)]
+fn read_machine_addresses(
+    instruction: &Instruction,
+    registers: &Registers,
+    constants: &[Row],
+    addresses: &mut [u64; LANES],
+) {
+    let form = &instruction.memory;
+    let offset = instruction.offset as u64;
+    if form.short_address {
+        let bases = u32::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = u64::from((from << form.scale).wrapping_add(offset as u32));
+        }
+    } else {
+        let bases = u64::read_pair(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = from.wrapping_add(offset);
+        }
+    }
+    let uniform = Source(instruction.operand_list);
+    match form.uniform {
+        UniformAddress::None => {}
+        UniformAddress::Short => {
+            for (to, from) in addresses.iter_mut().zip(u32::read(registers, constants, uniform)) {
+                *to = u64::from((*to as u32).wrapping_add(from));
+            }
+        }
+        UniformAddress::Pair => {
+            // The general register alone has 32 bits: the offset is added to all 64.
+            let bases = u32::read(registers, constants, instruction.sources[0]);
+            let uniform = u64::read_pair(registers, constants, uniform);
+            for lane in 0..LANES {
+                let own =
+                    if form.short_address { u64::from(bases[lane]).wrapping_add(offset) } else { addresses[lane] };
+                addresses[lane] = own.wrapping_add(uniform[lane]);
+            }
+        }
+    }
+}
+
+/// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
+/// gives the mask of the others.
+#[inline(always)]
+pub(in crate::interpreter) fn describe(
+    instruction: &Instruction,
+    warp: &WarpState,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> u32 {
+    let form = &instruction.memory;
+    read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
+    access.cache = form.cache;
+    access.bytes = form.element_bytes * form.elements;
+    access.mask = mask;
+    access.space = form.space.unwrap_or(Space::Global);
+    if form.space.is_some() || mask == 0 {
+        return mask;
+    }
+    describe_generic(access)
+}
+
+/// Finds the space of generic addresses; gives the mask of the lanes in it, of which there is at least one.
+fn describe_generic(access: &mut MemoryAccess) -> u32 {
+    let mask = access.mask;
+    access.space = space_of(access.addresses[mask.trailing_zeros() as usize]);
+    let mut same = 0;
+    for lane in 0..LANES {
+        same |= u32::from(space_of(access.addresses[lane]) == access.space) << lane;
+    }
+    let base = match access.space {
+        Space::Shared => SHARED_WINDOW,
+        Space::Local => LOCAL_WINDOW,
+        Space::Parameter => PARAMETER_WINDOW,
+        _ => 0,
+    };
+    if base != 0 {
+        for address in &mut access.addresses {
+            *address = address.wrapping_sub(base);
+        }
+    }
+    access.mask &= same;
+    access.mask
+}
+
+/// Ends a step whose access covers `done` of the lanes in `mask`: the rest repeat the instruction on their own.
+pub(in crate::interpreter) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
+    if mask != done {
+        warp.executed = done;
+        warp.control.postpone(mask & !done);
+    }
+    warp.control.advance();
+}
+
+pub(in crate::interpreter) fn problem(problem: MemoryProblem) -> Effect {
+    match problem {
+        MemoryProblem::Later => Effect::Retry,
+        MemoryProblem::Fault { lane, cause } => Effect::Fault { lane, cause },
+    }
+}
+
+#[inline(always)]
+pub(in crate::interpreter) fn load(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    access.kind = AccessKind::Load;
+    let done = describe(instruction, warp, access, mask);
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Memory { deferred: false };
+    }
+    let loaded = if access.space == Space::Parameter {
+        load_parameters(&warp.registers, access, &mut context.values.accessed)
+    } else {
+        context.memory.load(access, &mut context.values.accessed)
+    };
+    if let Err(error) = loaded {
+        return problem(error);
+    }
+    let form = &instruction.memory;
+    if form.elements == 1 {
+        if form.signed {
+            for value in &mut context.values.accessed.low {
+                *value = extend(*value, form.element_bytes, true);
+            }
+        }
+        write_element(
+            &mut warp.registers,
+            instruction.destinations[0],
+            form.wide[0],
+            &context.values.accessed.low,
+            done,
+        );
+    } else if form.element_bytes == 4 && !form.wide[0] {
+        for element in 0..usize::from(form.elements) {
+            let half = if element >= 2 { &context.values.accessed.high } else { &context.values.accessed.low };
+            let shift = 32 * (element as u32 % 2);
+            let mut values = [0; LANES];
+            for lane in 0..LANES {
+                values[lane] = (half[lane] >> shift) as u32;
+            }
+            u32::write(&mut warp.registers, instruction.destinations[element], &values, done);
+        }
+    } else {
+        scatter(instruction, &mut warp.registers, &context.values.accessed, done);
+    }
+    if form.cache == CacheOperator::Volatile {
+        warp.control.synchronising_step();
+    }
+    finish(warp, mask, done);
+    Effect::Memory { deferred: false }
+}
+
+/// An access that its space does not allow, or that is not inside the memory.
+fn illegal(access: &MemoryAccess, lane: usize, kind: FaultAccess) -> MemoryProblem {
+    let space = match access.space {
+        Space::Global => FaultSpace::Global,
+        Space::Shared => FaultSpace::Shared,
+        Space::Local => FaultSpace::Local,
+        Space::Constant => FaultSpace::Constant,
+        Space::Parameter => FaultSpace::Parameter,
+    };
+    let (address, bytes) = (access.addresses[lane], u32::from(access.bytes));
+    let cause = if address % u64::from(access.bytes.max(1)) != 0 {
+        FaultCause::MisalignedAddress { address, bytes, access: kind, space }
+    } else {
+        FaultCause::IllegalAddress { address, bytes, access: kind, space }
+    };
+    MemoryProblem::Fault { lane: lane as u8, cause }
+}
+
+/// Loads from the parameter block at addresses known at run time.
+fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+    let length = usize::from(access.bytes);
+    for lane in lanes(access.mask) {
+        let address = access.addresses[lane];
+        let bytes = usize::try_from(address)
+            .ok()
+            .filter(|first| first % length.max(1) == 0)
+            .and_then(|first| registers.parameters.get(first..)?.get(..length))
+            .ok_or_else(|| illegal(access, lane, FaultAccess::Load))?;
+        let mut value = [0; 16];
+        value[..length].copy_from_slice(bytes);
+        values.set(lane, u128::from_le_bytes(value));
+    }
+    Ok(())
+}
+
+/// What `ATOMS.CAST` says: whether it has stored, which it has where it found what it expected.
+fn write_success(instruction: &Instruction, registers: &mut Registers, constants: &[Row], old: &LaneValues, mask: u32) {
+    let width = (instruction.memory.wide[0], true);
+    let expected = read_element(registers, constants, instruction.sources[1], width);
+    let mut results = [0; LANES];
+    for lane in 0..LANES {
+        results[lane] = u64::from(old.low[lane] == expected[lane]);
+    }
+    if instruction.memory.wide[0] {
+        u64::write_pair(registers, instruction.destinations[0], &results, mask);
+    } else {
+        u32::write(registers, instruction.destinations[0], &results.map(|result| result as u32), mask);
+    }
+}
+
+#[inline(always)]
+pub(in crate::interpreter) fn store(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    access.kind = AccessKind::Store;
+    let done = describe(instruction, warp, access, mask);
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Memory { deferred: false };
+    }
+    gather(instruction, &warp.registers, &warp.constants.0, 1, &mut context.values.accessed);
+    if access.space == Space::Parameter {
+        return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Store));
+    }
+    if let Err(error) = context.memory.store(access, &context.values.accessed) {
+        return problem(error);
+    }
+    finish(warp, mask, done);
+    Effect::Memory { deferred: false }
+}
+
+#[inline(always)]
+pub(in crate::interpreter) fn atomic(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    let form = &instruction.memory;
+    access.kind = if form.is_reduction { AccessKind::Reduction } else { AccessKind::Atomic };
+    let done = describe(instruction, warp, access, mask);
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Memory { deferred: false };
+    }
+    let claimed = instruction.predicate_destinations[0];
+    if claimed != SINK_PREDICATE {
+        // Machine code asks whether the place is in device memory, and does the operation itself where it is not.
+        let is_device = access.space == Space::Global;
+        warp.registers.set_predicate(claimed, if is_device { u32::MAX } else { 0 }, done);
+        if !is_device {
+            access.mask = 0;
+            finish(warp, mask, done);
+            return Effect::Memory { deferred: false };
+        }
+    }
+    let is_barrier = matches!(form.operation, AtomicOperation::Barrier(_));
+    if !matches!(access.space, Space::Global | Space::Shared) || (is_barrier && access.space == Space::Global) {
+        // Threads share no local memory; `mbarrier` objects are in shared memory.
+        return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Atomic));
+    }
+    let elements = usize::from(form.elements);
+    gather(instruction, &warp.registers, &warp.constants.0, 1, &mut context.values.operands);
+    if form.has_replacement {
+        gather(instruction, &warp.registers, &warp.constants.0, 1 + elements, &mut context.values.replacements);
+    }
+    let mut function = AtomicFunction { operation: form.operation, data_type: form.data_type };
+    if function.data_type == AtomicType::F32 && access.space == Space::Global {
+        function.data_type = AtomicType::F32Flushed;
+    }
+    let completion = context.memory.atomic(
+        access,
+        function,
+        &context.values.operands,
+        &context.values.replacements,
+        &mut context.values.accessed,
+    );
+    let completion = match completion {
+        Ok(completion) => completion,
+        Err(error) => return problem(error),
+    };
+    let deferred = completion == AtomicCompletion::Deferred;
+    if form.succeeds {
+        write_success(instruction, &mut warp.registers, &warp.constants.0, &context.values.accessed, done);
+    } else if !deferred && !form.is_reduction {
+        scatter(instruction, &mut warp.registers, &context.values.accessed, done);
+    }
+    warp.control.synchronising_step();
+    finish(warp, mask, done);
+    Effect::Memory { deferred: deferred && !form.is_reduction }
+}

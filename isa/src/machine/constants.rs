@@ -1,0 +1,115 @@
+//! What launches put into the constants of a program of machine code.
+
+use super::code::LaunchWord;
+use super::program::MachineProgram;
+use crate::lanes::LANES;
+use crate::operation::operand::Row;
+use crate::program::Program;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the constants of a launch follow from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LaunchFacts<'a> {
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs of the grid in x, y, z.
+    pub grid: [u32; 3],
+    /// The parameter block.
+    pub parameters: &'a [u8],
+    /// The device address of a cooperative launch's grid workspace, else 0.
+    pub grid_workspace: u64,
+    /// Dynamic shared memory, bytes.
+    pub dynamic_shared_bytes: u32,
+    /// The launch's number.
+    pub grid_id: u64,
+    /// SMs of the GPU.
+    pub sm_count: u32,
+}
+
+/// The constants of a program for one launch, a row each. All warps of the launch share them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaunchConstants(pub(crate) Arc<[Row]>);
+
+impl Default for LaunchConstants {
+    fn default() -> Self {
+        LaunchConstants(Arc::from([]))
+    }
+}
+
+impl LaunchConstants {
+    /// Are they the same rows, not only equal ones?
+    #[inline]
+    pub(crate) fn is(&self, other: &LaunchConstants) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Program {
+    /// The first instruction of the device runtime's function at an address; `None` where there is none.
+    pub(crate) fn system_entry(&self, address: u64) -> Option<u32> {
+        let machine = self.machine.as_ref()?;
+        machine.system_entries.iter().find(|(at, _)| *at == address).map(|(_, entry)| *entry)
+    }
+
+    /// The constants for a launch. `read` reads device memory: the module's constant variables are taken as they are now.
+    pub fn launch_constants(&self, facts: &LaunchFacts, mut read: impl FnMut(u64, &mut [u8])) -> LaunchConstants {
+        let Some(machine) = self.machine.as_ref().filter(|machine| !machine.launch_rows.is_empty()) else {
+            return LaunchConstants(Arc::clone(&self.constants));
+        };
+        let mut rows: Arc<[Row]> = Arc::from(&*self.constants);
+        let fresh = Arc::get_mut(&mut rows).unwrap_or_default();
+        for &(row, word) in &machine.launch_rows {
+            let value = match word {
+                LaunchWord::Bank0(offset) => self.bank_0(machine, facts, offset),
+                LaunchWord::Bank3(offset) => {
+                    let mut bytes = [0; 4];
+                    match machine.bank_3 {
+                        Some((address, length)) if u64::from(offset) + 4 <= length.next_multiple_of(4) => {
+                            read(address + u64::from(offset), &mut bytes);
+                        }
+                        _ => {}
+                    }
+                    u32::from_le_bytes(bytes)
+                }
+            };
+            fresh[usize::from(row)] = Row([value; LANES]);
+        }
+        LaunchConstants(rows)
+    }
+
+    /// A word of constant bank 0, in which the driver tells kernels of their launch. Own findings: what ptxas reads where PTX has a
+    /// special register (`%ntid`, `%nctaid`, `%dynamic_smem_size`, `%gridid`, `%envreg1`, `%nsmid`), converts an address of a window, or
+    /// begins the stack.
+    fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {
+        use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
+        if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
+            return value;
+        }
+        let half = |value: u64, high: bool| if high { (value >> 32) as u32 } else { value as u32 };
+        match offset {
+            0x00 | 0x04 | 0x08 => facts.block[offset as usize / 4],
+            0x0c | 0x10 | 0x14 => facts.grid[offset as usize / 4 - 3],
+            0x18 | 0x1c => half(SHARED_WINDOW, offset == 0x1c),
+            0x20 | 0x24 => half(LOCAL_WINDOW, offset == 0x24),
+            0x28 => self.resources.local_bytes,
+            0x2c => facts.dynamic_shared_bytes,
+            0x30 | 0x34 => half(facts.grid_id, offset == 0x34),
+            // The module's constant variables as memory: what takes the address of one adds its place in the bank.
+            0x50 | 0x54 => half(machine.bank_3.map_or(0, |(address, _)| address), offset == 0x54),
+            0x10c => facts.sm_count,
+            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
+            0x8c => half(facts.grid_workspace, true),
+            0x90 => half(facts.grid_workspace, false),
+            _ if offset >= machine.parameter_base.0 => {
+                let start = (offset - machine.parameter_base.0) as usize;
+                let mut bytes = [0; 4];
+                for (to, from) in bytes.iter_mut().zip(facts.parameters.iter().skip(start)) {
+                    *to = *from;
+                }
+                u32::from_le_bytes(bytes)
+            }
+            _ => 0,
+        }
+    }
+}

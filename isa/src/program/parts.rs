@@ -1,0 +1,43 @@
+//! What a program is put together from: its name, its parameters, what it asks of an SM, code that it shares.
+
+use super::timing::Timing;
+use crate::operation::Instruction;
+use crate::sass;
+use std::sync::Arc;
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterSlot {
+    /// Offset in the parameter block, bytes.
+    pub offset: u32,
+    /// Size, bytes.
+    pub bytes: u32,
+}
+
+/// What a kernel asks of an SM.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    /// 32-bit registers of a thread, the estimate that limits occupancy: as many as the GPU's own assembler would name. Warps get
+    /// them in units of the SM's.
+    pub registers_per_thread: u32,
+    /// Static shared memory, bytes.
+    pub shared_bytes: u32,
+    /// Local memory of a thread, bytes.
+    pub local_bytes: u32,
+    /// `.maxntid`, where given.
+    pub maximum_threads: Option<u32>,
+    /// `.reqntid`, where given.
+    pub required_block: Option<[u32; 3]>,
+}
+
+/// A kernel's name, shared.
+pub type KernelName = Arc<str>;
+
+/// Code that follows a program's own and that other programs have, too: functions of a module of machine code.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCode {
+    pub timings: Vec<Timing>,
+    pub instructions: Vec<Instruction>,
+    /// The instructions as they were decoded; those of the device runtime's functions, at the end, have none.
+    pub decoded: Vec<sass::Instruction>,
+}

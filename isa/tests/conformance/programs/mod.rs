@@ -1,0 +1,8 @@
+//! Whole programs: functions and their calls, machine code, states written down and read back.
+
+mod call_graphs;
+mod calls;
+mod library_code;
+mod machine_code;
+mod pieces;
+mod serialization;

@@ -1,0 +1,7 @@
+//! What other programs are put together from: sums, counts, sorting, transforms.
+
+pub(crate) mod bitonic;
+pub(crate) mod fft;
+pub(crate) mod histogram;
+pub(crate) mod reduction;
+pub(crate) mod scan;
