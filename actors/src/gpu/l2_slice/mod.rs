@@ -39,7 +39,7 @@ crate::parameters! {
         #[range(CLOCK)]
         clock: Frequency,
         /// data capacity (V100: 6 MiB in 32 slices)
-        #[range(Bytes(1)..=Bytes(1 << 36))]
+        #[range(Bytes(1)..=Bytes(1 << 28))]
         capacity: Bytes = r#""192 KiB""#,
         /// lines of a set (Accel-Sim configuration of the QV100)
         #[range(1..=MOST_WAYS)]

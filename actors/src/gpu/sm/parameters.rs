@@ -306,13 +306,13 @@ crate::parameters! {
         /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
         check_hazards: bool = "false",
         /// capacity of a sub-core's own instruction cache (L0); without any, it reads the SM's
-        #[range(..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 20))]
         l0_instruction_cache: Bytes = "\"0 B\"",
         /// capacity of the SM's instruction cache (L1.5), with constants in it; without any, code and constants are always there
-        #[range(..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 24))]
         instruction_cache: Bytes = "\"128 KiB\"",
         /// machine code: capacity of the cache of constant operands; without any, they are always there
-        #[range(..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 24))]
         constant_cache: Bytes = "\"0 B\"",
         /// cycles from a miss in the caches of sub-cores or constants to the line from the SM's instruction cache
         #[range(CYCLES)]
