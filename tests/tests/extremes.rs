@@ -13,7 +13,7 @@ use balar_tests::{built_in, parameters};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The nodes, each with the workload that runs on it.
 const NODES: [(&str, &str); 5] = [
@@ -27,8 +27,6 @@ const NODES: [(&str, &str); 5] = [
 const SHARE: usize = 1000;
 /// What a run may take. Its statistics come on top.
 const LIMIT: Duration = Duration::from_secs(1);
-/// What a run may take with all that comes on top.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whole numbers in place of a whole number.
 const NUMBERS: [&str; 16] = [
@@ -131,7 +129,6 @@ fn load(extreme: &Extreme) -> Option<Topology> {
 /// What is wrong with how a run with this value went; `None` where it was refused, or ended.
 fn fault(extreme: &Extreme) -> Option<String> {
     let topology = load(extreme)?;
-    let begun = Instant::now();
     let request = SimulationRequest {
         topology,
         workload: Some(("vectoradd".to_owned(), parameters(NODES[extreme.node].1))),
@@ -145,7 +142,7 @@ fn fault(extreme: &Extreme) -> Option<String> {
             return Some(panic.downcast_ref::<&str>().map_or("a panic".to_owned(), |text| (*text).to_owned()));
         }
     };
-    let fault = match simulated {
+    match simulated {
         Err(RequestError::Simulation(SimulationError::Engine(error))) => Some(error.to_string()),
         Err(_) => None,
         Ok(result) => match (&result.outcome, &result.given_up) {
@@ -153,9 +150,7 @@ fn fault(extreme: &Extreme) -> Option<String> {
             (Outcome::Finished | Outcome::WallLimit, None) => None,
             (outcome, None) => Some(format!("{outcome:?}")),
         },
-    };
-    let took = begun.elapsed();
-    fault.or_else(|| (took > PATIENCE).then(|| format!("it took {took:?}")))
+    }
 }
 
 #[test]

@@ -8,7 +8,8 @@ const MOST_LOOSE: usize = 25;
 
 /// Folders with their files of code, below `folder`.
 fn folders(folder: &Path, found: &mut Vec<(PathBuf, usize)>) {
-    let entries: Vec<_> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let entries: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     let is_code = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "rs");
     found.push((folder.to_owned(), entries.iter().filter(is_code).count()));
     for inner in entries.iter().filter(|path| path.is_dir()) {

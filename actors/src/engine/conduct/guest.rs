@@ -28,6 +28,11 @@ pub struct GuestPort {
     pub latency: SimTime,
 }
 
+/// What a unit has sent and has not left it yet, by the time of leaving.
+type Leaving = VecDeque<(SimTime, PortId, MemoryMessage)>;
+/// What is known of the messages that went through a unit.
+type Followed = (Conversation, Option<MemoryOrder>);
+
 /// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that what it sends into
 /// the past is found wherever the engine's windows end; and what it sends is looked at before anybody else gets it.
 pub struct Guest {
@@ -37,7 +42,7 @@ pub struct Guest {
     /// What goes through it, where it stands between clients and the L2.
     order: Option<MemoryOrder>,
     /// What it has sent and has not left yet, by the time of leaving.
-    leaving: VecDeque<(SimTime, PortId, MemoryMessage)>,
+    leaving: Leaving,
     /// When the unit wants to wake: at the start, as every unit does.
     wake: SimTime,
     inbox: Inbox,
@@ -201,13 +206,12 @@ impl Unit for Guest {
     }
 
     fn save(&self) -> Result<Vec<u8>, StateError> {
-        save_state(&(self.unit.save()?, &self.conversation, &self.order, &self.leaving, self.wake))
+        save_state(&(self.unit.save()?, (&self.conversation, &self.order), &self.leaving, self.wake))
     }
 
     fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
-        let saved: (Vec<u8>, Conversation, Option<MemoryOrder>, VecDeque<(SimTime, PortId, MemoryMessage)>, SimTime);
-        saved = restore_state(state)?;
-        let (state, conversation, order, leaving, wake) = saved;
+        let (state, (conversation, order), leaving, wake): (Vec<u8>, Followed, Leaving, SimTime) =
+            restore_state(state)?;
         self.unit.restore(&state, codes)?;
         (self.conversation, self.order, self.leaving, self.wake) = (conversation, order, leaving, wake);
         Ok(())

@@ -54,12 +54,12 @@ impl Play {
     }
 
     #[track_caller]
-    fn is_kept(self) {
+    fn keeps_all(self) {
         assert_eq!(self.broken, None);
     }
 
     #[track_caller]
-    fn is_broken(self, texts: &[&str]) {
+    fn breaks_one(self, texts: &[&str]) {
         let broken = self.broken.expect("a rule is broken");
         assert!(texts.iter().all(|text| broken.contains(text)), "{broken}");
     }
@@ -76,8 +76,8 @@ fn for_all(request: MemoryRequest) -> MemoryRequest {
 #[test]
 fn a_load_may_not_overtake_a_store_of_its_sectors() {
     let asked = || Play::default().asks(store(1, 0x100, 64)).asks(load(2, 0x120, 4));
-    asked().sends(load(9, 0x120, 4)).is_broken(&["load 2 of line 0x100", "kept the store 1"]);
-    asked().sends(store(8, 0x100, 128)).sends(load(9, 0x120, 4)).is_kept();
+    asked().sends(load(9, 0x120, 4)).breaks_one(&["load 2 of line 0x100", "kept the store 1"]);
+    asked().sends(store(8, 0x100, 128)).sends(load(9, 0x120, 4)).keeps_all();
 }
 
 #[test]
@@ -85,31 +85,31 @@ fn other_sectors_other_lines_and_earlier_loads_are_free() {
     let play = Play::default().asks(load(2, 0x100, 4)).asks(store(1, 0x100, 64)).asks(load(3, 0x140, 4));
     let play = play.asks(load(4, 0x200, 4)).sends(load(9, 0x100, 4)).sends(load(9, 0x140, 4)).sends(load(9, 0x200, 4));
     // One of the unit's own: nobody waits for it.
-    play.sends(load(9, 0x100, 128)).is_kept();
+    play.sends(load(9, 0x100, 128)).keeps_all();
 }
 
 #[test]
 fn a_store_is_acknowledged_when_what_it_wrote_is() {
     let own = store(1, 0x100, 64);
-    Play::default().asks(own).passes(own).is_kept();
+    Play::default().asks(own).passes(own).keeps_all();
     Play::default()
         .asks(own)
         .answers(own)
-        .is_broken(&["acknowledged the store 1 of line 0x100", "was sent downstream"]);
-    Play::default().asks(own).sends(own).answers(own).is_broken(&["before what it wrote was acknowledged downstream"]);
+        .breaks_one(&["acknowledged the store 1 of line 0x100", "was sent downstream"]);
+    Play::default().asks(own).sends(own).answers(own).breaks_one(&["before what it wrote was acknowledged downstream"]);
     // Half of it is down.
     let half = store(7, 0x100, 32);
-    Play::default().asks(own).sends(half).gets(half).answers(own).is_broken(&["store 1", "was sent downstream"]);
+    Play::default().asks(own).sends(half).gets(half).answers(own).breaks_one(&["store 1", "was sent downstream"]);
 }
 
 #[test]
 fn combined_stores_are_acknowledged_by_the_one_that_carries_them() {
     let (first, second, both) = (store(1, 0x100, 32), store(2, 0x120, 32), store(7, 0x100, 64));
     let play = || Play::default().asks(first).asks(second).sends(both);
-    play().gets(both).answers(first).answers(second).is_kept();
-    play().answers(first).is_broken(&["store 1"]);
+    play().gets(both).answers(first).answers(second).keeps_all();
+    play().answers(first).breaks_one(&["store 1"]);
     // What was sent before a store arrived is not for it.
-    Play::default().asks(first).sends(both).asks(second).gets(both).answers(second).is_broken(&["store 2"]);
+    Play::default().asks(first).sends(both).asks(second).gets(both).answers(second).breaks_one(&["store 2"]);
 }
 
 #[test]
@@ -120,79 +120,79 @@ fn stores_of_two_launches_are_not_combined() {
         .asks(first)
         .asks(second)
         .sends(both)
-        .is_broken(&["put the store 2 of line 0x100 into it", "launch 1"]);
-    Play::default().asks(first).asks(second).passes(first).passes(second).is_kept();
+        .breaks_one(&["put the store 2 of line 0x100 into it", "launch 1"]);
+    Play::default().asks(first).asks(second).passes(first).passes(second).keeps_all();
     // The same words of two launches are two stores.
     let again = of_launch(2, store(2, 0x100, 32));
-    Play::default().asks(first).asks(again).passes(first).answers(again).is_broken(&["store 2"]);
+    Play::default().asks(first).asks(again).passes(first).answers(again).breaks_one(&["store 2"]);
 }
 
 #[test]
 fn what_others_must_see_is_not_combined() {
     let (first, second) = (for_all(store(1, 0x100, 32)), for_all(store(2, 0x100, 32)));
-    Play::default().asks(first).asks(second).passes(first).passes(second).is_kept();
-    Play::default().asks(first).asks(second).passes(first).answers(second).is_broken(&["store 2", "Device"]);
+    Play::default().asks(first).asks(second).passes(first).passes(second).keeps_all();
+    Play::default().asks(first).asks(second).passes(first).answers(second).breaks_one(&["store 2", "Device"]);
     let weak = store(2, 0x120, 32);
     let both = store(7, 0x100, 64);
-    Play::default().asks(first).asks(weak).sends(both).gets(both).answers(first).is_broken(&["store 1", "Device"]);
+    Play::default().asks(first).asks(weak).sends(both).gets(both).answers(first).breaks_one(&["store 1", "Device"]);
 }
 
 #[test]
 fn weak_reductions_may_be_combined_and_are_acknowledged_by_the_sum() {
     let (first, second, sum) = (reduction(1, 0x100, 4), reduction(2, 0x100, 4), reduction(7, 0x100, 4));
     let play = || Play::default().asks(first).asks(second).sends(sum);
-    play().gets(sum).answers(first).answers(second).is_kept();
-    play().answers(first).is_broken(&["reduction 1"]);
+    play().gets(sum).answers(first).answers(second).keeps_all();
+    play().answers(first).breaks_one(&["reduction 1"]);
 }
 
 #[test]
 fn an_atomic_has_a_request_of_its_own() {
     let atomic = |id| MemoryRequest { kind: MemoryKind::Atomic, ..reduction(id, 0x100, 4) };
-    Play::default().asks(atomic(1)).asks(atomic(2)).passes(atomic(1)).passes(atomic(2)).is_kept();
-    Play::default().asks(atomic(1)).asks(atomic(2)).passes(atomic(1)).answers(atomic(2)).is_broken(&["atomic 2"]);
-    Play::default().asks(atomic(1)).answers(atomic(1)).is_broken(&["atomic 1"]);
+    Play::default().asks(atomic(1)).asks(atomic(2)).passes(atomic(1)).passes(atomic(2)).keeps_all();
+    Play::default().asks(atomic(1)).asks(atomic(2)).passes(atomic(1)).answers(atomic(2)).breaks_one(&["atomic 2"]);
+    Play::default().asks(atomic(1)).answers(atomic(1)).breaks_one(&["atomic 1"]);
 }
 
 #[test]
 fn a_copy_comes_from_the_memory() {
     let (own, prefetch) = (load(2, 0x100, 32), load(9, 0x100, 128));
-    Play::default().sends(prefetch).gets(prefetch).asks(own).answers(own).is_broken(&["before launch 1 began"]);
-    Play::default().asks(own).sends(prefetch).gets(prefetch).answers(own).is_kept();
-    Play::default().asks(own).answers(own).is_broken(&["nothing that it has asked for", "load 2"]);
+    Play::default().sends(prefetch).gets(prefetch).asks(own).answers(own).breaks_one(&["before launch 1 began"]);
+    Play::default().asks(own).sends(prefetch).gets(prefetch).answers(own).keeps_all();
+    Play::default().asks(own).answers(own).breaks_one(&["nothing that it has asked for", "load 2"]);
     let other = load(9, 0x120, 32);
-    Play::default().asks(own).sends(other).gets(other).answers(own).is_broken(&["brought sector 0"]);
+    Play::default().asks(own).sends(other).gets(other).answers(own).breaks_one(&["brought sector 0"]);
 }
 
 #[test]
 fn a_copy_is_of_one_launch() {
     let (before, after) = (of_launch(1, load(1, 0x100, 32)), of_launch(2, load(2, 0x100, 32)));
     let play = || Play::default().asks(before).passes(before);
-    play().asks(of_launch(1, load(3, 0x100, 32))).answers(of_launch(1, load(3, 0x100, 32))).is_kept();
-    play().asks(after).answers(after).is_broken(&["before launch 2 began"]);
-    play().asks(after).passes(after).is_kept();
+    play().asks(of_launch(1, load(3, 0x100, 32))).answers(of_launch(1, load(3, 0x100, 32))).keeps_all();
+    play().asks(after).answers(after).breaks_one(&["before launch 2 began"]);
+    play().asks(after).passes(after).keeps_all();
 }
 
 #[test]
 fn a_copy_is_no_older_than_a_store_of_the_client() {
     let (read, write, again) = (load(1, 0x100, 32), store(2, 0x100, 32), load(3, 0x100, 32));
     let play = || Play::default().asks(read).passes(read).asks(write);
-    play().passes(write).asks(again).answers(again).is_broken(&["older than a store", "UPDATES_COPIES"]);
-    play().passes(write).asks(again).passes(again).is_kept();
+    play().passes(write).asks(again).answers(again).breaks_one(&["older than a store", "UPDATES_COPIES"]);
+    play().passes(write).asks(again).passes(again).keeps_all();
     // The store is still in the unit.
-    play().asks(again).answers(again).is_broken(&["older than a store"]);
+    play().asks(again).answers(again).breaks_one(&["older than a store"]);
     // A load that came before the store may have the old values.
-    Play::default().asks(read).passes(read).asks(again).asks(write).passes(write).answers(again).is_kept();
+    Play::default().asks(read).passes(read).asks(again).asks(write).passes(write).answers(again).keeps_all();
     let updating = Play::updating_copies().asks(read).passes(read).asks(write).passes(write);
-    updating.asks(again).answers(again).is_kept();
+    updating.asks(again).answers(again).keeps_all();
 }
 
 #[test]
 fn a_volatile_load_is_answered_by_the_memory() {
     let (before, volatile) = (load(1, 0x100, 4), for_all(load(2, 0x100, 4)));
     let play = || Play::default().asks(before).passes(before).asks(volatile);
-    play().answers(volatile).is_broken(&["load 2", "Device", "only accesses of the scope Weak"]);
-    play().passes(volatile).is_kept();
-    Play::updating_copies().asks(volatile).answers(volatile).is_broken(&["load 2"]);
+    play().answers(volatile).breaks_one(&["load 2", "Device", "only accesses of the scope Weak"]);
+    play().passes(volatile).keeps_all();
+    Play::updating_copies().asks(volatile).answers(volatile).breaks_one(&["load 2"]);
 }
 
 #[test]
