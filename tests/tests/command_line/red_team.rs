@@ -91,7 +91,7 @@ fn a_program_that_ignores_sigterm_does_not_keep_the_run() {
         "--",
         "sh",
         "-c",
-        "trap '' TERM; echo ready; exec sleep 600",
+        "trap '' TERM; sleep 0.5; echo ready; exec sleep 600",
     ]);
     command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().expect("it starts");

@@ -132,7 +132,12 @@ impl Signals {
         match &*self.program.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(program) => program.signal(signal),
             // The program has not started.
-            None => self.interrupt.store(true, Ordering::Relaxed),
+            None => {
+                if signal == Signal::TERM {
+                    self.is_terminated.store(true, Ordering::SeqCst);
+                }
+                self.interrupt.store(true, Ordering::SeqCst);
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
     }
 }
 
-/// Ends what [`attach`] counted. The context ends with its last user.
+/// Ends what `context::attach` counted. The context ends with its last user.
 pub fn detach(handle: ContextHandle) -> Result<(), CudaError> {
     get(handle)?;
     let attached = CONTEXTS.with(handle, |context| {
