@@ -18,6 +18,15 @@
 //!
 //! Each part owns its state; its methods are given the other parts that they need, and no more. A part stands on those above it in this
 //! table alone.
+//!
+//! What a program names by numbers (streams, events, modules, textures) belongs to its process, and so do contexts. Memory is one address
+//! space: an allocation knows its process, and a kernel of another process faults there unless the allocation was shared (`cudaIpc*`). No
+//! two processes have allocations in one page. A process that ends by itself says so, and work that it has begun is done first. The kernels
+//! of a process that was killed end at once.
+//!
+//! A new CUDA call has five places, through which the compiler leads from the first on: its variant of `balar_host::Call`, its row in the
+//! table of facts beside it (name, cost, stream, bulk data), its arm in `driver` with the method of the part that does it, the function of
+//! cudart's `session` that makes it, and the exported functions in cudart's `runtime` and `driver`. `docs/cuda-api.md` is made from those.
 
 pub mod code;
 mod copies;

@@ -6,6 +6,9 @@
 //!   └─ janitor     (removes the folder if balar-actors is killed)
 //! ```
 //!
+//! Memory is in anonymous files that vanish with their processes. The folder is removed by `run`, by its janitor, by the program when it finds
+//! the simulator gone, or by the next run: a lock says which folders are in use.
+//!
 //! **Invariant:** the program keeps its standard streams, its exit code and its process group: nothing is written to stdout, and a script
 //! that runs the program sees only what the program does.
 
