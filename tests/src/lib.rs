@@ -6,7 +6,7 @@ pub mod steps;
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{IsaChoice, RunResult};
-use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
+use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologyErrors, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
 use std::collections::BTreeMap;
@@ -47,11 +47,20 @@ pub fn built_in(name: &str) -> Topology {
 ///
 /// Where it does not load.
 pub fn built_in_with(name: &str, overrides: &[&str]) -> Topology {
+    try_built_in_with(name, overrides).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+}
+
+/// As [`built_in_with`].
+///
+/// # Errors
+///
+/// Where it does not load.
+pub fn try_built_in_with(name: &str, overrides: &[&str]) -> Result<Topology, TopologyErrors> {
     let library = PartLibrary::built_in();
     let overrides: Vec<Override> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
     let options =
         LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
-    topology::load(&TopologySource::from(name), &options).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+    topology::load(&TopologySource::from(name), &options)
 }
 
 /// The workloads that the GPU of a built-in topology can run.

@@ -5,11 +5,9 @@
 //! tried in the file that `BALAR_EXTREMES_LOG` names.
 
 use balar_actors::engine::{Outcome, RunOptions};
-use balar_actors::kinds::UNITS;
 use balar_actors::simulation::SimulationError;
-use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
-use balar_experiments::{BuiltInWorkloads, RequestError, SimulationRequest, simulate};
-use balar_tests::{built_in, parameters};
+use balar_experiments::{RequestError, SimulationRequest, simulate};
+use balar_tests::{built_in, parameters, try_built_in_with};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -118,17 +116,9 @@ fn extremes(node: usize) -> BTreeSet<Extreme> {
     found
 }
 
-fn load(extreme: &Extreme) -> Option<Topology> {
-    let library = PartLibrary::built_in();
-    let overrides = [Override(extreme.setting.clone())];
-    let options =
-        LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
-    topology::load(&TopologySource::from(NODES[extreme.node].0), &options).ok()
-}
-
 /// What is wrong with how a run with this value went; `None` where it was refused, or ended.
 fn fault(extreme: &Extreme) -> Option<String> {
-    let topology = load(extreme)?;
+    let topology = try_built_in_with(NODES[extreme.node].0, &[&extreme.setting]).ok()?;
     let request = SimulationRequest {
         topology,
         workload: Some(("vectoradd".to_owned(), parameters(NODES[extreme.node].1))),

@@ -44,8 +44,8 @@ pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
     /// Does `text` (RON) have the type of parameter `name`? Unknown names are accepted here.
     fn check(name: &str, text: &str) -> Result<(), ron::error::SpannedError>;
 
-    /// Notes each parameter whose value is outside the range that its declaration gives.
-    fn check_ranges(&self, problems: &mut Problems);
+    /// Each parameter whose value is outside the range that its declaration gives.
+    fn range_problems(&self) -> Problems;
 
     /// Reads a RON struct body such as `(clock: "877 MHz")`; keys that are absent take their defaults.
     /// The topology loader does the same with better errors; this is for tests.
@@ -67,7 +67,7 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
 }
 
 /// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings, and the ranges of values that the unit can
-/// honour, which [`ParameterSet::check_ranges`] holds them to.
+/// honour, which [`ParameterSet::range_problems`] holds them to.
 ///
 /// ```
 /// use balar_protocol::{Bytes, Frequency};
@@ -83,13 +83,12 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
 ///         ways: u32 = "24",
 ///     }
 /// }
-/// use balar_actors::catalogue::{ParameterSet, Problems};
+/// use balar_actors::catalogue::ParameterSet;
 /// let cache = CacheParameters::from_ron(r#"(clock: "1312 MHz")"#).expect("clock is all that is required");
 /// assert_eq!((cache.capacity, cache.ways), (Bytes(192 << 10), 24));
 /// assert!(CacheParameters::from_ron("()").is_err());
-/// let (mut problems, wide) = (Problems::default(), CacheParameters { ways: 65, ..cache });
-/// wide.check_ranges(&mut problems);
-/// let error = problems.into_result().expect_err("there are at most 64 ways");
+/// let wide = CacheParameters { ways: 65, ..cache };
+/// let error = wide.range_problems().into_result().expect_err("there are at most 64 ways");
 /// assert_eq!(error.to_string(), "ways: expected 1 to 64, found 65");
 /// ```
 #[macro_export]
@@ -124,9 +123,11 @@ macro_rules! parameters {
                 }
             }
 
-            fn check_ranges(&self, problems: &mut $crate::catalogue::Problems) {
-                let _ = &problems;
-                $( $( problems.check_range(stringify!($key), self.$key, $range); )? )*
+            fn range_problems(&self) -> $crate::catalogue::Problems {
+                let found: Vec<Option<$crate::catalogue::ParameterProblem>> = vec![
+                    $( $( $crate::catalogue::ParameterProblem::of_range(stringify!($key), self.$key, $range), )? )*
+                ];
+                found.into_iter().flatten().collect()
             }
         }
     };
@@ -169,6 +170,11 @@ impl PortDefinition {
     /// A single port that must be wired, and that receives requests and sends responses.
     pub const fn server(name: &'static str, protocol: Protocol, meaning: &'static str) -> PortDefinition {
         PortDefinition { name, protocol, role: Role::Server, indexed: false, required: true, meaning }
+    }
+
+    /// Does it speak this side of this protocol?
+    pub fn is(&self, protocol: Protocol, role: Role) -> bool {
+        self.protocol == protocol && self.role == role
     }
 
     /// The same port, which need not be wired.
@@ -248,6 +254,35 @@ impl ParameterProblem {
     pub fn new(key: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> ParameterProblem {
         ParameterProblem { key: key.into(), problem: problem.into() }
     }
+
+    /// A problem with `key` where `value` is outside a range, which it names: "expected 1 to 100, found 120".
+    pub fn of_range<T: PartialOrd + fmt::Display>(
+        key: impl Into<Cow<'static, str>>,
+        value: T,
+        range: impl RangeBounds<T>,
+    ) -> Option<ParameterProblem> {
+        use Bound::{Excluded, Included, Unbounded};
+        if range.contains(&value) {
+            return None;
+        }
+        let expected = match (range.start_bound(), range.end_bound()) {
+            (Included(least), Included(most)) => format!("{least:#} to {most:#}"),
+            (least, most) => {
+                let least = match least {
+                    Included(least) => Some(format!("at least {least:#}")),
+                    Excluded(least) => Some(format!("more than {least:#}")),
+                    Unbounded => None,
+                };
+                let most = match most {
+                    Included(most) => Some(format!("at most {most:#}")),
+                    Excluded(most) => Some(format!("less than {most:#}")),
+                    Unbounded => None,
+                };
+                least.into_iter().chain(most).collect::<Vec<_>>().join(" and ")
+            }
+        };
+        Some(ParameterProblem::new(key, format!("expected {expected}, found {value:#}")))
+    }
 }
 
 /// What is wrong with the parameters of one unit: every problem is reported, not the first alone.
@@ -289,25 +324,7 @@ impl Problems {
         value: T,
         range: impl RangeBounds<T>,
     ) {
-        use Bound::{Excluded, Included, Unbounded};
-        if range.contains(&value) {
-            return;
-        }
-        let least = match range.start_bound() {
-            Included(least) => Some(format!("at least {least:#}")),
-            Excluded(least) => Some(format!("more than {least:#}")),
-            Unbounded => None,
-        };
-        let most = match range.end_bound() {
-            Included(most) => Some(format!("at most {most:#}")),
-            Excluded(most) => Some(format!("less than {most:#}")),
-            Unbounded => None,
-        };
-        let expected = match (range.start_bound(), range.end_bound()) {
-            (Included(least), Included(most)) => format!("{least:#} to {most:#}"),
-            _ => least.into_iter().chain(most).collect::<Vec<_>>().join(" and "),
-        };
-        self.0.push(ParameterProblem::new(key, format!("expected {expected}, found {value:#}")));
+        self.0.extend(ParameterProblem::of_range(key, value, range));
     }
 
     /// Goes on where no problem was noted.
@@ -316,16 +333,25 @@ impl Problems {
     ///
     /// All problems noted.
     pub fn into_result(self) -> Result<(), BuildError> {
-        self.into_problems().map_err(BuildError::Parameters)
+        if self.is_empty() { Ok(()) } else { Err(self.into()) }
     }
+}
 
-    /// As [`Problems::into_result`], with the problems themselves.
-    ///
-    /// # Errors
-    ///
-    /// All problems noted.
-    pub fn into_problems(self) -> Result<(), Vec<ParameterProblem>> {
-        if self.0.is_empty() { Ok(()) } else { Err(self.0) }
+impl Extend<ParameterProblem> for Problems {
+    fn extend<T: IntoIterator<Item = ParameterProblem>>(&mut self, problems: T) {
+        self.0.extend(problems);
+    }
+}
+
+impl FromIterator<ParameterProblem> for Problems {
+    fn from_iter<T: IntoIterator<Item = ParameterProblem>>(problems: T) -> Problems {
+        Problems(problems.into_iter().collect())
+    }
+}
+
+impl From<Problems> for BuildError {
+    fn from(problems: Problems) -> BuildError {
+        BuildError::Parameters(problems.0)
     }
 }
 

@@ -10,7 +10,7 @@ mod timing;
 pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::bounds::{RATE, TIME};
-use crate::catalogue::{ParameterProblem, Problems};
+use crate::catalogue::{BuildError, Problems};
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
 use balar_protocol::by_launch::{LaunchTotals, Share};
@@ -46,7 +46,7 @@ pub enum MemoryModel {
 
 impl MemoryModel {
     /// Says what its channels cannot honour.
-    fn check(&self) -> Result<(), Vec<ParameterProblem>> {
+    fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         match self {
             MemoryModel::Simple { latency, bandwidth } => {
@@ -54,11 +54,11 @@ impl MemoryModel {
                 problems.check_range("model.bandwidth", *bandwidth, RATE);
             }
             MemoryModel::BankTimed { timing, controller_latency } => {
-                timing.check()?;
+                problems.extend(timing.check().err().into_iter().flatten());
                 problems.check_range("model.controller_latency", *controller_latency, TIME);
             }
         }
-        problems.into_problems()
+        problems
     }
 }
 
@@ -147,9 +147,9 @@ impl Channels {
         count: u32,
         interleave: u32,
         shared_ports: bool,
-    ) -> Result<Channels, Vec<ParameterProblem>> {
+    ) -> Result<Channels, BuildError> {
         let clock = Clock::new(clock);
-        model.check()?;
+        model.problems().into_result()?;
         let kind = match model {
             MemoryModel::Simple { latency, bandwidth } => {
                 let share = Bandwidth::from_bytes_per_second(bandwidth.bytes_per_second() / u64::from(count));

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 /// What a coordinator is made from.
 pub(super) struct CoordinatorSetup {
     pub surroundings: Surroundings,
-    pub paths: Vec<String>,
+    pub paths: Arc<[String]>,
     /// The units of each shard.
     pub tenants: Vec<Vec<Tenant>>,
     /// What takes samples, where somebody watches.
@@ -69,7 +69,7 @@ impl ShardState {
 pub(super) struct Coordinator {
     shards: Vec<ShardState>,
     surroundings: Surroundings,
-    paths: Vec<String>,
+    paths: Arc<[String]>,
     /// Shards that have not reported yet.
     running: usize,
     /// When the last window began.

@@ -58,14 +58,15 @@ pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, Eng
     let span = tracing::Span::current();
     let deadline = Deadline::after(options.max_wall);
     let calls = Calls::new(shards_of(&simulation, &options));
+    let paths: Arc<[String]> = simulation.units.iter().map(|entry| entry.path.clone()).collect();
     let watchdog = Watchdog {
         calls: calls.clone(),
         interrupt: Arc::clone(&options.interrupt),
         deadline,
-        paths: simulation.units.iter().map(|entry| entry.path.clone()).collect(),
+        paths: Arc::clone(&paths),
     };
     let (sender, report) = mpsc::channel();
-    let work = move || run_system(simulation, options, Prepared { latencies, deadline, calls });
+    let work = move || run_system(simulation, options, Prepared { paths, latencies, deadline, calls });
     engine
         .spawn(move || {
             // Nobody waits for the report of a run that was given up.
@@ -82,6 +83,8 @@ fn shards_of(simulation: &Simulation, options: &RunOptions) -> usize {
 
 /// What is known of a run before its thread starts.
 struct Prepared {
+    /// By unit.
+    paths: Arc<[String]>,
     latencies: Vec<SimTime>,
     deadline: Deadline,
     calls: Calls,
@@ -109,7 +112,7 @@ fn latencies(simulation: &Simulation) -> Result<Vec<SimTime>, EngineError> {
 }
 
 fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -> Result<RunReport, EngineError> {
-    let Prepared { latencies, deadline, calls } = prepared;
+    let Prepared { paths, latencies, deadline, calls } = prepared;
     let shards = shards_of(&simulation, &options);
     let units = simulation.units;
     let weights: Vec<u32> = units.iter().map(|entry| entry.weight).collect();
@@ -120,12 +123,10 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
     let control = options.watch.as_ref().map(|watch| watch.control.clone());
     let readable = || units.iter().map(|entry| (entry.path.as_str(), entry.unit.as_ref()));
     let sampler = options.watch.map(|watch| Sampler::new(watch, readable(), shard_of, shards));
-    let mut paths = Vec::with_capacity(units.len());
     let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
     let HandOver { at, twins, codes } = simulation.hand_over;
     let mut twins = twins.into_iter();
     for (index, entry) in units.into_iter().enumerate() {
-        paths.push(entry.path.clone());
         let UnitEntry { path, unit, wires, .. } = entry;
         let (id, twin) = (UnitId(index as u32), twins.next().flatten());
         let numbers = sampler.as_ref().map_or(0, |sampler| sampler.numbers_of(index));

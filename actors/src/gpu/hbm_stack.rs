@@ -3,7 +3,7 @@
 
 use crate::catalogue::bounds::{CLOCK, MEMORY};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Problems, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
@@ -107,9 +107,7 @@ impl Behind {
 impl HbmStack {
     /// A stack with the wired ports of `context`; the stacks of its row share the lines.
     pub fn new(parameters: HbmStackParameters, context: &BuildContext) -> Result<HbmStack, BuildError> {
-        let mut problems = Problems::default();
-        parameters.check_ranges(&mut problems);
-        problems.into_result()?;
+        parameters.range_problems().into_result()?;
         let ports = context.ports.count("slice");
         let mut behind = vec![Behind::default(); ports];
         for (i, (_, port)) in context.ports.row("slice").enumerate() {
@@ -118,8 +116,7 @@ impl HbmStack {
         let stacks = context.row_length.max(1);
         let interleave = parameters.channels.saturating_mul(stacks);
         let ports_of_row = ports.max(1) as u64 * u64::from(stacks);
-        let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave, false)
-            .map_err(BuildError::Parameters)?;
+        let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave, false)?;
         Ok(HbmStack { behind, ports_of_row, channels })
     }
 }

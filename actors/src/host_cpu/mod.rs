@@ -30,7 +30,7 @@ mod timeline;
 
 use crate::catalogue::bounds::{CLOCK, HOST_CYCLES, TIME};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, GpuDescription, ParameterSet, PortDefinition, Problems, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, GpuDescription, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
@@ -201,9 +201,7 @@ fn provides(text: &str) -> Vec<Capability> {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: HostCpuParameters = ron::from_str(text)?;
-    let mut problems = Problems::default();
-    parameters.check_ranges(&mut problems);
-    problems.into_result()?;
+    parameters.range_problems().into_result()?;
     let gpus = (0..).map_while(|gpu| Some((context.ports.at("command", gpu)?, context.ports.at("data", gpu)?)));
     let mut gpus: Vec<_> = gpus.collect();
     if gpus.is_empty() {

@@ -1,9 +1,7 @@
 //! The host's memory: DDR channels behind one controller, lines interleaved over them.
 
 use crate::catalogue::bounds::{CLOCK, MEMORY};
-use crate::catalogue::{
-    BuildContext, BuildError, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
-};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition, nothing};
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::by_launch::LaunchTotals;
@@ -58,12 +56,9 @@ pub struct HostMemory {
 impl HostMemory {
     /// A memory with the wired ports of `context`.
     pub fn new(parameters: HostMemoryParameters, _context: &BuildContext) -> Result<HostMemory, BuildError> {
-        let mut problems = Problems::default();
-        parameters.check_ranges(&mut problems);
-        problems.into_result()?;
+        parameters.range_problems().into_result()?;
         let count = parameters.channels;
-        let channels =
-            Channels::new(parameters.clock, &parameters.model, count, count, true).map_err(BuildError::Parameters)?;
+        let channels = Channels::new(parameters.clock, &parameters.model, count, count, true)?;
         Ok(HostMemory { count: u64::from(count), channels })
     }
 }
@@ -223,5 +218,18 @@ mod tests {
             let script = (0..).zip(TRAFFIC).map(burst).collect();
             check_cuts_and_states(build, 1, SimTime(20_000), script, |_| Vec::new(), SimTime(3_600_000));
         }
+    }
+
+    #[test]
+    fn a_memory_without_channels_or_capacity_is_refused() {
+        let problem = |channels: u32, capacity: &str| {
+            let text = format!("(clock: \"1333 MHz\", capacity: {capacity:?}, channels: {channels})");
+            let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+            parameters.range_problems().into_result().err().map_or(String::new(), |error| error.to_string())
+        };
+        assert_eq!([problem(1, "4 KiB"), problem(4096, "1 TiB")], ["", ""]);
+        let few = "channels: expected 1 to 4096, found 0";
+        assert_eq!([problem(0, "4 KiB"), problem(4097, "4 KiB")], [few, "channels: expected 1 to 4096, found 4097"]);
+        assert_eq!(problem(0, "0 B"), format!("capacity: expected 4 KiB to 16 TiB, found 0 B; {few}"));
     }
 }

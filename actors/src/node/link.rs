@@ -3,12 +3,12 @@
 //! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
 
-use crate::catalogue::bounds::RATE;
+use crate::catalogue::bounds::{RATE, TIME};
 use crate::catalogue::timeline::{
     Argument, Category, Label, TimelineLog, Track, TrackGroup, TrackKind, TrackPlace, ValueKind,
 };
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Problems, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
@@ -24,7 +24,7 @@ crate::parameters! {
     /// A link between host and GPU.
     pub struct LinkParameters {
         /// time of a message from end to end on an idle link, beyond its own transfer time; the loader gives an eighth to the wire towards the host and the rest to the other
-        #[range(SimTime(8)..=SimTime::from_nanoseconds(1_000_000_000))]
+        #[range(SimTime(8)..=TIME.end)]
         latency: SimTime,
         /// rate of each direction
         #[range(RATE)]
@@ -97,9 +97,7 @@ fn provides(text: &str) -> Vec<Capability> {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: LinkParameters = ron::from_str(text)?;
-    let mut problems = Problems::default();
-    parameters.check_ranges(&mut problems);
-    problems.into_result()?;
+    parameters.range_problems().into_result()?;
     let up = context.required_port("up")?;
     let down = context.required_port("down")?;
     let mut link = Link::new(&parameters, up, down);

@@ -4,7 +4,7 @@
 //! long one takes by its size is a curve, measured or fitted, in which the copy engine's part is included.
 
 use crate::catalogue::bounds::TIME;
-use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::unified_memory::BLOCK_BYTES;
 use crate::unified_memory::bandwidth::TransferCurve;
@@ -26,13 +26,9 @@ crate::parameters! {
     }
 }
 
-/// No fault, and no transfer of a block, takes longer: times of many of them stay within simulated time.
-const LONGEST: SimTime = SimTime::from_nanoseconds(1_000_000_000);
-
 impl MigrationLinkParameters {
     fn check_values(&self) -> Result<(), BuildError> {
-        let mut problems = Problems::default();
-        self.check_ranges(&mut problems);
+        let mut problems = self.range_problems();
         for (key, curve) in [("to_device", &self.to_device), ("to_host", &self.to_host)] {
             match curve {
                 TransferCurve::Arctangent { asymptote, per_kib } => {
@@ -41,11 +37,11 @@ impl MigrationLinkParameters {
                 }
                 TransferCurve::Table(_) => {
                     let time = curve.time(BLOCK_BYTES);
-                    let problem = format!("expected at most {LONGEST:#} for 2 MiB, found {time:#}");
-                    problems.check(time <= LONGEST, key, &problem);
+                    let problem = format!("expected at most {:#} for 2 MiB, found {time:#}", TIME.end);
+                    problems.check(TIME.contains(&time), key, &problem);
                 }
                 TransferCurve::Linear { latency, bandwidth } => {
-                    problems.check_range(format!("{key}.latency"), *latency, ..=LONGEST);
+                    problems.check_range(format!("{key}.latency"), *latency, TIME);
                     problems.check_range(
                         format!("{key}.bandwidth"),
                         *bandwidth,

@@ -305,8 +305,7 @@ impl<T: Interposer> Interposed<T> {
     ///
     /// Parameters that the unit refuses.
     pub fn new(parameters: T::Parameters, context: &BuildContext) -> Result<Interposed<T>, BuildError> {
-        let mut problems = Problems::default();
-        parameters.check_ranges(&mut problems);
+        let mut problems = parameters.range_problems();
         T::check(&parameters, &mut problems);
         problems.into_result()?;
         let pace = T::pace(&parameters);

@@ -206,7 +206,7 @@ impl MemoryBench {
     fn build(&self) -> Result<(Box<dyn Unit>, PortId, PortId), BrokenProtocol> {
         let refused = |what: String| BrokenProtocol::NotBuilt(what);
         let ports = self.definition.ports;
-        let find = |role| ports.iter().position(|port| port.role == role && port.protocol == Protocol::Memory);
+        let find = |role| ports.iter().position(|port| port.is(Protocol::Memory, role));
         let (Some(upstream), Some(downstream)) = (find(Role::Server), find(Role::Client)) else {
             return Err(refused(format!("{} has no memory port on both sides", self.definition.name)));
         };

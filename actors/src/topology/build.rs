@@ -4,7 +4,9 @@ use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::{Origin, Parameter};
 use super::source::Location;
 use super::{ExpandedUnit, Topology, WireEnd, nested};
-use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings};
+use crate::catalogue::{
+    BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings, UnitDefinition,
+};
 use crate::engine::containment::contain_outside;
 use crate::engine::unit::Wire;
 use crate::engine::{Guest, GuestPort, Unit};
@@ -76,10 +78,7 @@ impl Topology {
     /// The other ends of a unit's memory ports of one role, behind units that only forward.
     fn memory_peers(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], unit: usize, role: Role) -> Vec<usize> {
         let ports = self.units[unit].kind.ports;
-        let is_one = |end: &WireEnd| {
-            let port = ports.iter().find(|port| port.name == end.port);
-            port.is_some_and(|port| port.protocol == Protocol::Memory && port.role == role)
-        };
+        let is_one = |end: &WireEnd| ports.iter().any(|port| port.name == end.port && port.is(Protocol::Memory, role));
         let wired = ends[unit].iter().filter(|(end, ..)| is_one(end));
         wired.map(|(_, other, _)| self.end_behind(ends, *other).unit.0 as usize).collect()
     }
@@ -228,7 +227,8 @@ pub fn build_each(
                  for them (a unit that passes it on provides `Capability::PassesDrains`)",
                 holder.path, topology.units[index].path
             );
-            refused.push((UnitId(index as u32), ParameterProblem::new("downstream", problem)));
+            refused
+                .push((UnitId(index as u32), ParameterProblem::new(client_port(topology.units[index].kind), problem)));
         }
     }
     if refused.is_empty() {
@@ -255,6 +255,11 @@ pub fn build_each(
         }
     }
     Err(TopologyErrors { topology: topology.name.clone(), errors })
+}
+
+/// The name of the port by which a unit asks the memory.
+fn client_port(kind: &UnitDefinition) -> &'static str {
+    kind.ports.iter().find(|port| port.is(Protocol::Memory, Role::Client)).map_or("", |port| port.name)
 }
 
 fn refusal(topology: &Topology, unit: UnitId, problem: &ParameterProblem) -> TopologyError {

@@ -1,6 +1,6 @@
 //! Files of the user: read with a bound, written as a whole or not at all.
 
-use crate::system::printable::{Printable, printable};
+use crate::system::printable::Printable;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -77,7 +77,7 @@ fn damaged(problem: String) -> io::Error {
 ///
 /// If that fails.
 pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
-    write_with(path, |file| file.write_all(printable(text).as_bytes()))
+    write_text_with(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// As [`write()`], with a text that is too long to be in memory at once.

@@ -13,6 +13,7 @@ use balar_protocol::launches::LaunchSink;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, Payload, PortId, Protocol, Side, SimTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A wired port of a guest.
@@ -28,10 +29,47 @@ pub struct GuestPort {
     pub latency: SimTime,
 }
 
-/// What a unit has sent and has not left it yet, by the time of leaving.
-type Leaving = VecDeque<(SimTime, PortId, MemoryMessage)>;
-/// What is known of the messages that went through a unit.
-type Followed = (Conversation, Option<MemoryOrder>);
+/// What goes through a unit between memory clients and the L2, in the order of time.
+#[derive(Debug, Serialize, Deserialize)]
+struct Followed {
+    order: MemoryOrder,
+    /// What the unit has sent and has not left it yet, by the time of leaving.
+    leaving: VecDeque<(SimTime, PortId, MemoryMessage)>,
+}
+
+impl Followed {
+    /// A message arrives at a port of this side.
+    fn arrives(&mut self, message: &Message, side: Side) {
+        match (&message.payload, side) {
+            (Payload::Memory(MemoryMessage::Request(request)), Side::Server) => {
+                self.order.arrived(message.port, *request, message.time);
+            }
+            (Payload::Memory(MemoryMessage::Response(response)), Side::Client) => self.order.answered_below(response),
+            _ => {}
+        }
+    }
+
+    /// The unit sends a message that leaves at `at`.
+    fn leaves(&mut self, at: SimTime, port: PortId, message: MemoryMessage) {
+        let place = self.leaving.partition_point(|(other, ..)| *other <= at);
+        self.leaving.insert(place, (at, port, message));
+    }
+
+    /// The unit is called at `now`, `has_slept` where it had not asked for that: what was sent before has left.
+    fn called(&mut self, now: SimTime, has_slept: bool) -> Result<(), String> {
+        while self.leaving.front().is_some_and(|(at, ..)| *at < now)
+            && let Some((at, port, message)) = self.leaving.pop_front()
+        {
+            match message {
+                MemoryMessage::Request(request) => self.order.sent(&request, at)?,
+                MemoryMessage::Response(response) => self.order.answered(port, &response, at)?,
+                _ => {}
+            }
+        }
+        let held = if has_slept && self.leaving.is_empty() { self.order.held() } else { None };
+        held.map_or(Ok(()), Err)
+    }
+}
 
 /// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that what it sends into
 /// the past is found wherever the engine's windows end; and what it sends is looked at before anybody else gets it.
@@ -40,9 +78,7 @@ pub struct Guest {
     ports: Vec<GuestPort>,
     conversation: Conversation,
     /// What goes through it, where it stands between clients and the L2.
-    order: Option<MemoryOrder>,
-    /// What it has sent and has not left yet, by the time of leaving.
-    leaving: Leaving,
+    followed: Option<Followed>,
     /// When the unit wants to wake: at the start, as every unit does.
     wake: SimTime,
     inbox: Inbox,
@@ -55,69 +91,28 @@ impl Guest {
         let servers = ports.iter().enumerate().filter(|(_, port)| port.side == Side::Server);
         let conversation = Conversation::new(servers.map(|(i, port)| (PortId(i as u16), port.name.clone())));
         let out = outbox_alone(ports.iter().map(|port| port.latency));
-        let (order, leaving) = (None, VecDeque::new());
-        Guest { unit, ports, conversation, order, leaving, wake: SimTime::ZERO, inbox: Inbox::default(), out }
+        Guest { unit, ports, conversation, followed: None, wake: SimTime::ZERO, inbox: Inbox::default(), out }
     }
 
     /// The same unit, between memory clients and the L2: it is held to the order of their accesses. `updates_copies` where its copies
     /// have what its clients store.
     #[must_use]
     pub fn between_clients_and_l2(self, updates_copies: bool) -> Guest {
-        Guest { order: Some(MemoryOrder::new(updates_copies)), ..self }
-    }
-
-    /// A message arrives.
-    fn arrives(&mut self, message: &Message) {
-        let Some(order) = &mut self.order else { return };
-        match (&message.payload, self.ports[usize::from(message.port.0)].side) {
-            (Payload::Memory(MemoryMessage::Request(request)), Side::Server) => {
-                order.arrived(message.port, *request, message.time);
-            }
-            (Payload::Memory(MemoryMessage::Response(response)), Side::Client) => order.answered_below(response),
-            _ => {}
-        }
-    }
-
-    /// What was sent leaves, up to a time.
-    fn leave_before(&mut self, time: SimTime) -> Result<(), BrokenRule> {
-        let Some(order) = &mut self.order else { return Ok(()) };
-        while self.leaving.front().is_some_and(|(at, ..)| *at < time)
-            && let Some((at, port, message)) = self.leaving.pop_front()
-        {
-            match message {
-                MemoryMessage::Request(request) => order.sent(&request, at),
-                MemoryMessage::Response(response) => order.answered(port, &response, at),
-                _ => Ok(()),
-            }
-            .map_err(BrokenRule::Order)?;
-        }
-        Ok(())
-    }
-
-    /// The unit sends messages, each with the time at which it leaves.
-    fn leaves(&mut self, sent: Vec<(SimTime, PortId, MemoryMessage)>) {
-        if self.order.is_some() {
-            for (at, port, message) in sent {
-                let place = self.leaving.partition_point(|(other, ..)| *other <= at);
-                self.leaving.insert(place, (at, port, message));
-            }
-        }
+        let order = MemoryOrder::new(updates_copies);
+        Guest { followed: Some(Followed { order, leaving: VecDeque::new() }), ..self }
     }
 
     /// Runs the unit at `now`, when it is due.
     fn advance_at(&mut self, now: SimTime, inbox: &mut Inbox) -> Result<(), BrokenRule> {
         self.inbox.clear();
-        self.leave_before(now)?;
-        // It has slept until now.
-        if self.wake == SimTime::MAX
-            && self.leaving.is_empty()
-            && let Some(held) = self.order.as_ref().and_then(MemoryOrder::held)
-        {
-            return Err(BrokenRule::Order(held));
+        if let Some(followed) = &mut self.followed {
+            followed.called(now, self.wake == SimTime::MAX).map_err(BrokenRule::Order)?;
         }
         while let Some(message) = inbox.take_until(now) {
             self.conversation.delivered(&message);
-            self.arrives(&message);
+            if let Some(followed) = &mut self.followed {
+                followed.arrives(&message, self.ports[usize::from(message.port.0)].side);
+            }
             self.inbox.extend(std::iter::once(Some(message)));
         }
         self.inbox.sort();
@@ -131,19 +126,17 @@ impl Guest {
 
     /// Sends on what the unit has sent, up to the first message that breaks a rule.
     fn send_on(&mut self, out: &mut Outbox) -> Result<(), BrokenRule> {
-        let mut sent = Vec::new();
         for (port, arrival, payload) in self.out.drain_sent() {
             let sender = &self.ports[usize::from(port.0)];
             let at = arrival - sender.latency;
             sender.allows(&payload, at)?;
             well_formed(&payload, at)?;
             self.conversation.sent(port, &payload).map_err(|what| BrokenRule::Answer { at, what })?;
-            if let Payload::Memory(message) = payload {
-                sent.push((at, port, message));
+            if let (Some(followed), Payload::Memory(message)) = (&mut self.followed, &payload) {
+                followed.leaves(at, port, *message);
             }
             out.send(port, at, payload);
         }
-        self.leaves(sent);
         Ok(())
     }
 }
@@ -206,14 +199,14 @@ impl Unit for Guest {
     }
 
     fn save(&self) -> Result<Vec<u8>, StateError> {
-        save_state(&(self.unit.save()?, (&self.conversation, &self.order), &self.leaving, self.wake))
+        save_state(&(self.unit.save()?, &self.conversation, &self.followed, self.wake))
     }
 
     fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
-        let (state, (conversation, order), leaving, wake): (Vec<u8>, Followed, Leaving, SimTime) =
+        let (state, conversation, followed, wake): (Vec<u8>, Conversation, Option<Followed>, SimTime) =
             restore_state(state)?;
         self.unit.restore(&state, codes)?;
-        (self.conversation, self.order, self.leaving, self.wake) = (conversation, order, leaving, wake);
+        (self.conversation, self.followed, self.wake) = (conversation, followed, wake);
         Ok(())
     }
 }

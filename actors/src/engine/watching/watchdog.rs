@@ -71,7 +71,7 @@ pub(in crate::engine) struct Watchdog {
     pub interrupt: Arc<AtomicBool>,
     pub deadline: Deadline,
     /// By unit.
-    pub paths: Vec<String>,
+    pub paths: Arc<[String]>,
 }
 
 impl Watchdog {

@@ -108,8 +108,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 
 /// What is wrong with the parameters.
 fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Problems {
-    let mut problems = Problems::default();
-    parameters.check_ranges(&mut problems);
+    let mut problems = parameters.range_problems();
     if parameters.through_l2 && context.ports.get("memory").is_none() {
         problems.push(ParameterProblem::new("through_l2", "is true, which needs the port memory to be wired"));
     }

@@ -10,7 +10,7 @@ mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
@@ -192,15 +192,18 @@ impl Crossbar {
         let requester_ports: Vec<PortId> =
             context.ports.row("sm").chain(context.ports.row("copy")).map(|(_, port)| port).collect();
         let slice_ports: Vec<PortId> = context.ports.row("slice").map(|(_, port)| port).collect();
-        let mut problems = Problems::default();
-        parameters.check_ranges(&mut problems);
+        let mut problems = parameters.range_problems();
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
-        let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32)
-            .map_err(|problem| problems.push(ParameterProblem::new("address_hash", problem)));
-        problems.into_result()?;
-        let Ok(slices) = slices else { unreachable!("a problem was noted") };
+        let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32);
+        let slices = match slices.map_err(|problem| ParameterProblem::new("address_hash", problem)) {
+            Ok(slices) if problems.is_empty() => slices,
+            slices => {
+                problems.extend(slices.err());
+                return Err(problems.into());
+            }
+        };
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);

@@ -19,8 +19,8 @@ mod turns;
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, TIME};
 use crate::catalogue::timeline::Kept;
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Problems, Role,
-    SmCapability, SmResources, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
+    SmResources, UnitDefinition,
 };
 use crate::engine::{
     CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
@@ -68,7 +68,7 @@ crate::parameters! {
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
         /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
-        #[range(SimTime(1)..=SimTime::from_nanoseconds(1_000_000_000))]
+        #[range(SimTime(1)..=TIME.end)]
         time_slice: SimTime = r#""2 ms""#,
         /// time from the last CTA of a process to the first one of the next (estimate)
         #[range(TIME)]
@@ -136,13 +136,12 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: CtaSchedulerParameters = ron::from_str(text)?;
-    let mut problems = Problems::default();
-    parameters.check_ranges(&mut problems);
+    let mut problems = parameters.range_problems();
     let (major, minor) = parameters.compute_capability;
     problems.check_range("compute_capability", major, 1..=MOST_MAJOR);
     problems.check_range("compute_capability", minor, ..=MOST_MINOR);
     let (sms, unfit) = sms_of(context);
-    unfit.into_iter().for_each(|problem| problems.push(problem));
+    problems.extend(unfit);
     problems.into_result()?;
     let command = context.required_port("command")?;
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);

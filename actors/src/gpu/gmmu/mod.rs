@@ -21,7 +21,7 @@ pub use page_table::ManagedPageSizes;
 pub use shootdowns::ShootdownWhen;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
-use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::tlb::{identity, page_of};
 use crate::unified_memory::PAGE_BYTES;
@@ -91,8 +91,7 @@ crate::parameters! {
 
 impl GmmuParameters {
     fn check_values(&self) -> Result<(), BuildError> {
-        let mut problems = Problems::default();
-        self.check_ranges(&mut problems);
+        let mut problems = self.range_problems();
         let is_even = self.ways == 0 || self.entries.is_multiple_of(self.ways);
         problems.check(is_even, "ways", "expected a divisor of entries, or 0");
         for (key, value) in [("page_size", self.page_size), ("entry_reach", self.entry_reach)] {

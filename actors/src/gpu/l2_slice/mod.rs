@@ -12,7 +12,7 @@ mod sets;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Problems, Role,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Role,
     UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
@@ -39,7 +39,7 @@ crate::parameters! {
         #[range(CLOCK)]
         clock: Frequency,
         /// data capacity (V100: 6 MiB in 32 slices)
-        #[range(Bytes(1)..=Bytes(1 << 28))]
+        #[range(..=Bytes(1 << 28))]
         capacity: Bytes = r#""192 KiB""#,
         /// lines of a set (Accel-Sim configuration of the QV100)
         #[range(1..=MOST_WAYS)]
@@ -306,8 +306,7 @@ pub struct L2Slice {
 impl L2Slice {
     /// A slice with the wired ports of `context`; the slices of its row share the lines.
     pub fn new(parameters: L2SliceParameters, context: &BuildContext) -> Result<L2Slice, BuildError> {
-        let mut problems = Problems::default();
-        parameters.check_ranges(&mut problems);
+        let mut problems = parameters.range_problems();
         let set_bytes = u64::from(parameters.ways.max(1)) * LINE_BYTES;
         if parameters.capacity.0 == 0 || !parameters.capacity.0.is_multiple_of(set_bytes) {
             let problem = format!(
@@ -337,8 +336,8 @@ impl L2Slice {
         let (crossbar, memory) = match (port("crossbar"), port("memory")) {
             (Ok(crossbar), Ok(memory)) if problems.is_empty() => (crossbar, memory),
             (crossbar, memory) => {
-                [crossbar.err(), memory.err()].into_iter().flatten().for_each(|problem| problems.push(problem));
-                return Err(problems.into_result().err().unwrap_or(BuildError::Parameters(Vec::new())));
+                problems.extend([crossbar.err(), memory.err()].into_iter().flatten());
+                return Err(problems.into());
             }
         };
         Ok(L2Slice {

@@ -138,5 +138,5 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
             None => Box::new(Sm::<NoProfile>::new(&parameters, context, index, values)),
         });
     }
-    Err(problems.into_result().err().unwrap_or(BuildError::Parameters(Vec::new())))
+    Err(problems.into())
 }

@@ -414,8 +414,7 @@ impl SmParameters {
 
     /// What contradicts itself.
     pub fn problems(&self) -> Problems {
-        let mut problems = Problems::default();
-        self.check_ranges(&mut problems);
+        let mut problems = self.range_problems();
         for (class, cycles) in self.latencies.by_key() {
             problems.check_range(format!("latencies.{class}"), cycles, CYCLES);
         }
@@ -428,6 +427,8 @@ impl SmParameters {
             problems.check_range(key, base, CYCLES);
             problems.check_range(key, each, CYCLES);
         }
+        problems.check_range("tlb.second_level_latency", self.tlb.second_level_latency, CYCLES);
+        problems.check_range("tlb.report_interval", self.tlb.report_interval, CYCLES);
         let mut check = |holds: bool, key: &'static str, problem: &str| problems.check(holds, key, problem);
         // One mistake is one report: a number of sub-cores that cannot be says nothing of warps.
         let even = !(1..=8).contains(&self.sub_cores) || self.warps.is_multiple_of(self.sub_cores);
@@ -442,12 +443,6 @@ impl SmParameters {
         check(pages, "tlb", "pages must be powers of two of at least 4 KiB");
         check((1..=1 << 16).contains(&self.tlb.entries), "tlb", "expected 1 to 65536 entries");
         check(self.tlb.second_level_entries <= 1 << 16, "tlb", "expected at most 65536 second_level_entries");
-        for (key, cycles) in [
-            ("tlb.second_level_latency", self.tlb.second_level_latency),
-            ("tlb.report_interval", self.tlb.report_interval),
-        ] {
-            check(CYCLES.contains(&cycles), key, &format!("expected at most {}, found {cycles}", CYCLES.end));
-        }
         let even = |entries: u32, ways: u32| ways == 0 || entries.is_multiple_of(ways);
         let TlbParameters { entries, ways, second_level_entries, second_level_ways, .. } = self.tlb;
         check(even(entries, ways), "tlb", "expected a multiple of ways as entries");

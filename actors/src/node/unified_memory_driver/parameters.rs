@@ -12,9 +12,6 @@ use crate::unified_memory::thrashing::ThrashingParameters;
 use crate::unified_memory::transfers::SplitRule;
 use balar_protocol::{Bytes, SimTime};
 
-/// No stage of the driver takes longer: times of many pages and batches stay within simulated time.
-const LONGEST: SimTime = SimTime::from_nanoseconds(1_000_000_000);
-
 crate::parameters! {
     /// The driver of unified memory. The defaults are what NVIDIA's open kernel modules 595.45.04 do; UVMSmart's choices are named.
     pub struct UnifiedMemoryDriverParameters {
@@ -77,8 +74,7 @@ impl UnifiedMemoryDriverParameters {
 
     /// What is out of its range.
     pub(super) fn problems(&self) -> Problems {
-        let mut problems = Problems::default();
-        self.check_ranges(&mut problems);
+        let mut problems = self.range_problems();
         for (key, choice) in
             [("prefetcher", Some(&self.prefetcher)), ("prefetcher_when_full", self.prefetcher_when_full.as_ref())]
         {
@@ -96,12 +92,12 @@ impl UnifiedMemoryDriverParameters {
         problems.check_range("remote_access.penalty", penalty, 1..);
         if let Some(ThrashingParameters { threshold, lapse, nap, epoch, .. }) = self.thrashing {
             problems.check_range("thrashing.threshold", threshold, 1..);
-            problems.check_range("thrashing.lapse", lapse, SimTime(1)..=LONGEST);
+            problems.check_range("thrashing.lapse", lapse, SimTime(1)..=TIME.end);
             problems.check_range("thrashing.nap", nap, 1..);
             problems.check_range("thrashing.epoch", epoch, 1..);
         }
         for (key, time) in self.costs.by_key() {
-            problems.check_range(format!("costs.{key}"), time, ..=LONGEST);
+            problems.check_range(format!("costs.{key}"), time, TIME);
         }
         problems
     }

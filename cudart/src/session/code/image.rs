@@ -130,11 +130,15 @@ fn copied(address: usize, length: Option<usize>) -> Result<Image, CudaError> {
     Ok(Image::Copied(Arc::from(bytes(address, length)?)))
 }
 
+/// A number of up to eight bytes, the least significant one first.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))
+}
+
 /// The bytes of the container at an address, as its header says; `None` where there is none.
 fn container_bytes(address: usize) -> Option<usize> {
     let header: [u8; CONTAINER_HEADER] = readable::array(address)?;
-    let at =
-        |range: std::ops::Range<usize>| header[range].iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte));
+    let at = |range: std::ops::Range<usize>| number(&header[range]);
     if at(0..4) != u64::from(CONTAINER) {
         return None;
     }
@@ -145,10 +149,10 @@ fn container_bytes(address: usize) -> Option<usize> {
 /// tables come last.
 fn elf_bytes(address: usize) -> Option<usize> {
     let header: [u8; ELF_HEADER] = readable::array(address)?;
-    let number =
-        |at: usize, bytes: usize| header[at..at + bytes].iter().rev().fold(0_u64, |all, &b| all << 8 | u64::from(b));
-    let end =
-        |table: usize, entry: usize, count: usize| number(table, 8).checked_add(number(entry, 2) * number(count, 2));
+    let end = |table: usize, entry: usize, count: usize| {
+        number(&header[table..table + 8])
+            .checked_add(number(&header[entry..entry + 2]) * number(&header[count..count + 2]))
+    };
     usize::try_from(end(40, 58, 60)?.max(end(32, 54, 56)?)).ok()
 }
 
