@@ -380,7 +380,7 @@ fn the_identities_of_vectoradd_hold_for_any_size() {
 fn profiles_of_a_run_are_read_back() {
     let lud = ["--topology", "v100_node", "--workload", "lud:size=48", "--format"];
     let launches = json(&call(&[&lud[..], &["json"]].concat()).stdout)["kernels"].as_array().expect("a list").clone();
-    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,icache.misses"]].concat());
+    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,l1.evictions"]].concat());
     let mut reader = csv::Reader::from_reader(called.stdout.as_bytes());
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows.len(), launches.len() + 1, "{}", called.stdout);
@@ -390,7 +390,7 @@ fn profiles_of_a_run_are_read_back() {
     }
     // What is not known of each launch is that of the run.
     let last = rows.last().expect("rows");
-    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "icache.misses"));
+    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "l1.evictions"));
     let called = call(&[&lud[..], &["sst-csv"]].concat());
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(called.stdout.as_bytes());
     let header = reader.headers().expect("a header").clone();

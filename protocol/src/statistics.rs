@@ -475,6 +475,16 @@ counters! {
         stall_no_instruction: "warp-cycle",
         /// warp-cycles waiting for a constant operand that was not in the constant cache
         stall_imc_miss: "warp-cycle",
+        /// lines of code that were not in a sub-core's own instruction cache when a warp came to them
+        l0_instruction_misses: "line",
+        /// lines of code that were not in an SM's instruction cache when a warp came to them
+        instruction_cache_misses: "line",
+        /// lines of code requested from L2, prefetched ones included
+        instruction_requests: "request",
+        /// lines of constants that were not in a constant cache
+        constant_cache_misses: "line",
+        /// lines of constants requested from L2
+        constant_requests: "request",
         /// requests that L2 slices took
         l2_requests: "request",
         /// sectors that loads asked the L2 for, those of code and constants included

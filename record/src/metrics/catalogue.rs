@@ -252,6 +252,9 @@ pub static METRICS: &[Metric] = &[
     counter("tlb.lookups", Sm, &["tlb_lookups"], &[]),
     counter("tlb.misses", Sm, &["tlb_misses"], &[]),
     counter("icache.misses", Sm, &["instruction_cache_misses"], &[]),
+    counter("icache.requests", Sm, &["instruction_requests"], &[]),
+    counter("ccache.misses", Sm, &["constant_cache_misses"], &[]),
+    counter("ccache.requests", Sm, &["constant_requests"], &[]),
 
     // L2.
     counter("l2.sectors_rd_sm", Sm, &["l2_sectors_load"],

@@ -79,11 +79,10 @@ impl<P: Profile> Unit for Sm<P> {
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        let State { warps, pipe, front_end, cycle, .. } = &self.state;
+        let State { warps, pipe, cycle, .. } = &self.state;
         let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
         let (mut counters, kernels) = warps.statistics((*cycle).max(now));
         counters.add(pipe.counters());
-        counters.add(front_end.counters());
         counters.write(sink);
         kernels.write(sink);
     }

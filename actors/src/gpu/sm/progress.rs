@@ -6,7 +6,7 @@
 use super::counters::Stall;
 use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
-use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
+use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Need, Wanted, constant_address};
 use super::functional::Functional;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
@@ -392,10 +392,11 @@ impl<P: Profile> Sm<P> {
     #[cold]
     fn fetch(&mut self, warp: usize, pc: u32, earliest: u64, step: &mut Step) -> Option<u64> {
         let State { warps, front_end, .. } = &mut self.state;
-        let (slot, context, _) = warps.all_of(warp);
+        let (slot, context, _, counters, _) = warps.parts_of(warp);
         let code = (slot.program_id, context.program().len());
-        let when = (step.now.cycle, slot.awaits_line(Stall::NoInstruction));
-        let from = front_end.fetch(warp, code, pc, when, &mut self.scratch.wanted_lines);
+        let waits_already = slot.awaits_line(Stall::NoInstruction);
+        let wanted = &mut self.scratch.wanted_lines;
+        let from = front_end.fetch(warp, code, pc, Need { cycle: step.now.cycle, waits_already, counters, wanted });
         if from.is_some() {
             slot.fetched = pc - pc % front_end.line_length();
         }
@@ -409,11 +410,12 @@ impl<P: Profile> Sm<P> {
         if front_end.has_no_constant_cache() {
             return Some(earliest);
         }
-        let (slot, context, cta) = warps.all_of(warp);
+        let (slot, context, cta, counters, _) = warps.parts_of(warp);
         let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
         let address = constant_address(slot.program_id, launch, place, context.program().constant_bank_3());
-        let when = (step.now.cycle, slot.awaits_line(Stall::ImcMiss));
-        let from = front_end.constant(warp, address, when, &mut self.scratch.wanted_lines);
+        let waits_already = slot.awaits_line(Stall::ImcMiss);
+        let wanted = &mut self.scratch.wanted_lines;
+        let from = front_end.constant(warp, address, Need { cycle: step.now.cycle, waits_already, counters, wanted });
         if from.is_some_and(|from| from <= earliest) {
             return from;
         }

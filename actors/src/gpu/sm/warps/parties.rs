@@ -1,4 +1,4 @@
-//! Where the cycles of an SM's warps go, by launch: the launches whose CTAs are on the SM each have counters of their own.
+//! Where the cycles of an SM's warps go, and what misses in its caches of code and constants, by launch: the launches whose CTAs are on the SM each have counters of their own.
 
 use super::wheel::{WarpSet, count};
 use crate::gpu::sm::counters::{SmCounters, Stall};
@@ -47,6 +47,11 @@ impl Share for SmCounters {
         to.stall_sleeping += self.stall_sleeping;
         to.stall_no_instruction += self.stall_no_instruction;
         to.stall_imc_miss += self.stall_imc_miss;
+        to.l0_instruction_misses += self.l0_instruction_misses;
+        to.instruction_cache_misses += self.instruction_cache_misses;
+        to.instruction_requests += self.instruction_requests;
+        to.constant_cache_misses += self.constant_cache_misses;
+        to.constant_requests += self.constant_requests;
     }
 }
 
