@@ -64,6 +64,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
         (&["--topology", "v100_node", "--workload", "lud:siz=3"], "size"),
         (&["--topology", "v100_nod"], "v100_node"),
+        (&["--topology", "V100"], "the nearest name is `v100_node`"),
         (&["snapshot", "check", "--topology", RING, "/nonexistent/pinned"], "snapshot accept"),
         (&["units", "crosbar"], "did you mean `Crossbar`?"),
         (&["workloads", "luud"], "lud"),
@@ -130,6 +131,8 @@ fn an_override_reaches_inside_of_a_parameter() {
     assert!(of("hbm[1..4]", "refresh").starts_with("refresh: PerBank, t_refi: "), "{parameters:?}");
     for (set, said) in [
         ("gpu.sm[*].latencies.intger=7", "intger"),
+        ("gpu.sm[*].latencies.intger=7", "the nearest name is `integer`"),
+        ("gpu.sm[*].latencies.intger=7", "[--set:1:21]"),
         ("gpu.sm[*].latencies.integer=fast", "latencies"),
         ("gpu.hbm[*].model.timng.cl=3", "the nearest name is `timing`"),
         ("gpu.sm[*].warps.most=3", "which has no `most`"),

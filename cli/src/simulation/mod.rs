@@ -3,6 +3,7 @@
 //! | room | what it has |
 //! |---|---|
 //! | `node` | the topology, by file or name |
+//! | `misspelt_keys` | what is told of misspelt keys in it |
 //! | `simulate` | from options to the record of a run |
 //! | `observation`, `progress` | who watches a run while it goes on; the bar |
 //! | `recording` | the calls of its program, recorded |
@@ -11,6 +12,7 @@
 
 pub mod interrupt;
 pub mod interruptible;
+pub mod misspelt_keys;
 pub mod node;
 pub mod observation;
 pub mod progress;

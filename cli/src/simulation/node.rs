@@ -2,8 +2,11 @@
 
 use crate::options::simulation::SimulationOptions;
 use crate::options::topology::Override;
+use crate::simulation::misspelt_keys::point_at_key;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
+use balar_actors::topology::{
+    self, ErrorKind, LoadOptions, PartLibrary, Topology, TopologySource, nearest, suggestion,
+};
 use balar_experiments::BuiltInWorkloads;
 use balar_record::system::failure::Failure;
 
@@ -17,7 +20,23 @@ pub fn load(name: &str, overrides: &[Override], kinds: &[&'static UnitDefinition
         overrides.iter().map(|Override { path, value }| topology::Override(format!("{path}={value}"))).collect();
     let library = PartLibrary::built_in();
     let options = LoadOptions { kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
-    topology::load(&TopologySource::from(name), &options).map_err(Failure::diagnosed)
+    topology::load(&TopologySource::from(name), &options).map_err(|mut errors| {
+        for error in &mut errors.errors {
+            match error.kind {
+                ErrorKind::TopologyNotFound => error.help = Some(known_topologies(name, &library)),
+                _ => point_at_key(error),
+            }
+        }
+        Failure::diagnosed(errors)
+    })
+}
+
+/// What to write in place of a name that no topology has: `V100` means `v100_node`.
+fn known_topologies(name: &str, library: &PartLibrary) -> String {
+    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".ron").to_lowercase();
+    let begins = |topology: &&str| topology.starts_with(&stem) || stem.starts_with(topology);
+    let near = nearest(&stem, library.topologies()).or_else(|| library.topologies().find(begins));
+    near.map_or_else(|| suggestion(&stem, library.topologies()), |near| format!("the nearest name is `{near}`"))
 }
 
 /// Reads the topology of a simulation, with what its options say of all units.
@@ -31,4 +50,25 @@ pub fn of_simulation(options: &SimulationOptions, kinds: &[&'static UnitDefiniti
         topology.set_everywhere("check_hazards", "true");
     }
     Ok(topology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_is_known_by_the_name_of_its_gpu() {
+        let library = PartLibrary::built_in();
+        for (name, near) in [
+            ("V100", "`v100_node`"),
+            ("t4", "`t4_node`"),
+            ("v100_nod", "`v100_node`"),
+            ("V100_NODE.ron", "`v100_node`"),
+        ] {
+            let help = known_topologies(name, &library);
+            assert_eq!(help, format!("the nearest name is {near}"), "{name}");
+        }
+        let others = known_topologies("zzzzzzzzzzzz", &library);
+        assert!(others.starts_with("there are: ") && others.contains("v100_node"), "{others}");
+    }
 }
