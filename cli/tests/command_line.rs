@@ -20,7 +20,8 @@ struct Called {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_balar-actors"));
     // Whether this machine has a ptxas must not matter.
-    command.args(arguments).env_remove("RUST_LOG").env("BALAR_PTXAS", "").stdin(Stdio::null());
+    command.args(arguments).env_remove("RUST_LOG").env_remove("BALAR_TOPOLOGY");
+    command.env("BALAR_PTXAS", "").stdin(Stdio::null());
     command
 }
 
@@ -77,6 +78,38 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         assert!(called.stderr.contains(said), "{arguments:?}: {}", called.stderr);
         assert_eq!(called.stdout, "", "{arguments:?}");
     }
+}
+
+#[test]
+fn a_run_without_a_topology_has_that_of_the_environment_or_the_default_one() {
+    let workload = ["--workload", "vectoradd:elements=32", "--format", "json"];
+    let note = "no topology is named, so the node is v100_node";
+    let called = call(&workload);
+    assert_eq!((called.code, &json(&called.stdout)["topology"]), (0, &"v100_node".into()), "{}", called.stderr);
+    assert!(called.stderr.contains(note) && called.stderr.contains("BALAR_TOPOLOGY"), "{}", called.stderr);
+    assert_eq!(call(&[&workload[..], &["--quiet"]].concat()).stderr, "");
+    let output = command(&workload).env("BALAR_TOPOLOGY", "t4_node").output().expect("the binary runs");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!((json(&stdout)["topology"].clone(), output.stderr.as_slice()), ("t4_node".into(), &b""[..]));
+    // An option has precedence.
+    let output = command(&small(&["--format", "json"])).env("BALAR_TOPOLOGY", "t4_node").output().expect("it runs");
+    assert_eq!(json(&String::from_utf8(output.stdout).expect("UTF-8"))["topology"], "v100_node");
+}
+
+#[test]
+fn without_arguments_there_is_help() {
+    let called = call(&[]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    let help = call(&["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    let groups = ["What runs:", "Change the node:", "Detail and limits:", "What is printed:", "Files:", "Looking on:"];
+    for said in
+        groups.into_iter().chain(["Examples:", "-t, --topology", "-w, --workload", "-o, --output", "-q, --quiet"])
+    {
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+        assert!(help.stdout.contains(said), "{said}: {}", help.stdout);
+    }
+    assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Options of `run`.
 
+use super::headings;
 use super::simulation::SimulationOptions;
 use balar_protocol::Bytes;
 use clap::{Args, ValueEnum};
@@ -10,7 +11,12 @@ pub const RUN_HELP: &str = "\
 The program must contain PTX, or machine code for the simulated GPU; its CUDA runtime may be linked statically or shared. This command
 returns its exit code (128 + N if signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are
 written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is terminated;
-so it is where SIGTERM, which is passed on to it, has not ended it after 1.5 s.";
+so it is where SIGTERM, which is passed on to it, has not ended it after 1.5 s.
+
+Examples:
+  balar-actors run ./app --size 512                      # on v100_node, or the node of BALAR_TOPOLOGY
+  balar-actors run -t t4_node -o out -- ./app --size 512
+  balar-actors run -t v100_node --detail kernel=solve --live --progress -- ./app";
 
 /// A CUDA program to run on the simulated node.
 #[derive(Args, Clone, Debug)]
@@ -19,13 +25,19 @@ pub struct ProgramOptions {
     #[command(flatten)]
     pub simulation: SimulationOptions,
     /// Show progress even though the program writes to the same terminal
-    #[arg(long)]
+    #[arg(long, help_heading = headings::LOOKING_ON)]
     pub progress: bool,
     /// Size of the pages of shared memory through which the program's data is transferred
-    #[arg(long, value_name = "BYTES", default_value = "4 KiB", value_parser = page_bytes)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "4 KiB",
+        value_parser = page_bytes,
+        help_heading = headings::WHAT_RUNS
+    )]
     pub tunnel_page: Bytes,
     /// On a node that moves managed memory: how the program's own accesses to it are known
-    #[arg(long, value_enum, default_value_t = HostAccesses::Seen)]
+    #[arg(long, value_enum, default_value_t = HostAccesses::Seen, help_heading = headings::WHAT_RUNS)]
     pub host_accesses: HostAccesses,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]

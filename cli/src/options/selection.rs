@@ -1,5 +1,6 @@
 //! Which part of a result is printed: the summary, all of it, or the rows, metrics and launches asked for.
 
+use super::headings;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PathPattern, Topology, nearest, suggestion};
 use balar_protocol::kernel_records::KernelRecords;
@@ -16,6 +17,7 @@ const METRICS_HELP: &str = "Print these counters and metrics, by any name that `
 
 /// What to print of a result. Files and JSON always have all counters.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::PRINTED)]
 pub struct Selection {
     /// Print every counter, not a summary of one screen
     #[arg(long)]
@@ -48,6 +50,7 @@ pub enum ProfileFromStart {
 
 /// Which launches are printed and written: first those of the kernels, then without the first of them, then so many.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::PRINTED)]
 pub struct LaunchSelection {
     /// Print and write only launches of kernels whose name matches: 'lud_.*'
     #[arg(long, value_name = "REGEX")]

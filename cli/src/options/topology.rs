@@ -8,6 +8,12 @@ use std::str::FromStr;
 pub const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
                              clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
 
+/// Names the topology of runs that name none.
+pub const TOPOLOGY_VARIABLE: &str = "BALAR_TOPOLOGY";
+
+/// The topology where neither an option nor the environment names one.
+pub const DEFAULT_TOPOLOGY: &str = "v100_node";
+
 /// Subcommands on a topology.
 #[derive(Debug, Subcommand)]
 pub enum TopologyCommand {
@@ -21,7 +27,7 @@ pub enum TopologyCommand {
         #[command(flatten)]
         topology: TopologyOptions,
         /// Write the picture to this file instead of standard output
-        #[arg(long, value_name = "FILE")]
+        #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Format of the picture; the default is DOT for files that end in .dot or .gv and for standard output, SVG for other files
         #[arg(long, value_enum)]

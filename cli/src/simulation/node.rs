@@ -1,14 +1,14 @@
 //! Topologies of the command line, by file or by name.
 
 use crate::options::simulation::SimulationOptions;
-use crate::options::topology::Override;
+use crate::options::topology::{DEFAULT_TOPOLOGY, Override, TOPOLOGY_VARIABLE};
 use crate::simulation::misspelt_keys::point_at_key;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::{
     self, ErrorKind, LoadOptions, PartLibrary, Topology, TopologySource, nearest, suggestion,
 };
 use balar_experiments::BuiltInWorkloads;
-use balar_record::system::failure::Failure;
+use balar_record::system::failure::{Failure, say};
 
 /// Reads a topology of units of `kinds` by path or by name, with overrides applied.
 ///
@@ -39,14 +39,20 @@ fn known_topologies(name: &str, library: &PartLibrary) -> String {
     near.map_or_else(|| suggestion(&stem, library.topologies()), |near| format!("the nearest name is `{near}`"))
 }
 
-/// Reads the topology of a simulation, with what its options say of all units.
+/// Reads the topology of a simulation, with what its options say of all units. Where none is named, the default one is, and told.
 ///
 /// # Errors
 ///
 /// Every mistake in it, with its place.
 pub fn of_simulation(options: &SimulationOptions, kinds: &[&'static UnitDefinition]) -> Result<Topology, Failure> {
-    let mut topology = load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
-    if options.check_hazards {
+    let named = options.topology.as_deref().filter(|name| !name.is_empty());
+    if named.is_none() && !options.quiet {
+        say(format_args!(
+            "balar-actors: no topology is named, so the node is {DEFAULT_TOPOLOGY}; --topology or {TOPOLOGY_VARIABLE} names another"
+        ));
+    }
+    let mut topology = load(named.unwrap_or(DEFAULT_TOPOLOGY), &options.set, kinds)?;
+    if options.code.check_hazards {
         topology.set_everywhere("check_hazards", "true");
     }
     Ok(topology)

@@ -136,7 +136,7 @@ impl RunSurroundings {
         let folder = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
         let implementation = library::write(folder.path()).map_err(Failure::input)?;
         stub_library::write(folder.path(), &implementation, driver).map_err(Failure::input)?;
-        let control = Control::new(signals.interrupt.clone(), options.max_wall);
+        let control = Control::new(signals.interrupt.clone(), options.limits.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
         Ok(RunSurroundings { folder, implementation, _janitor: janitor, signals, control })
     }

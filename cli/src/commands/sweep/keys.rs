@@ -117,7 +117,7 @@ pub fn settings(
 ) -> PointSettings {
     let mut point = PointSettings {
         topology: common.topology.clone().unwrap_or_default(),
-        workload: common.workload.clone(),
+        workload: common.work.workload.clone(),
         ..PointSettings::default()
     };
     let set = || keys.iter().zip(values).filter_map(|(key, value)| Some((Key::of(key, program), value.clone()?)));

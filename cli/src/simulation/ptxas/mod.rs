@@ -41,7 +41,7 @@ const KEPT_TEXTS: usize = 64;
 ///
 /// A ptxas is named, and it does not run or is not needed.
 pub fn code_choice(options: &SimulationOptions) -> Result<CodeChoice, Failure> {
-    code_choice_of(options.isa, options.ptxas.as_deref())
+    code_choice_of(options.code.isa, options.code.ptxas.as_deref())
 }
 
 /// As [`code_choice`], of these options.
