@@ -326,6 +326,38 @@ fn a_table_is_one_screen_unless_more_is_asked_for() {
 }
 
 #[test]
+fn a_kernel_that_has_not_run_is_a_mistake() {
+    let called = call(&small(&["--kernel", "vectorSub"]));
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    for said in ["--kernel vectorSub: no launch is of such a kernel", "the nearest name is `vectorAdd`"] {
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+    }
+    assert!(called.stdout.contains("0 of 1 launches are chosen"), "the result is printed: {}", called.stdout);
+    assert_eq!(call(&small(&["--kernel", "vectorA.*"])).code, 0);
+}
+
+#[test]
+fn what_run_cannot_run_is_told_with_what_is_right() {
+    for (arguments, said) in [
+        (&["run", "--workload", "gemm"][..], "`balar-actors --workload NAME` runs a built-in workload"),
+        (&["run", "-w", "gemm"], "`balar-actors --workload NAME` runs a built-in workload"),
+        (&["run", "gemm:size=64"], "`balar-actors --workload gemm:size=64` runs the built-in workload"),
+        (&["run", "--timline", "t", "./app"], "the nearest option is `--timeline`"),
+    ] {
+        let called = call(arguments);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{arguments:?}: {}", called.stderr);
+        assert!(called.stderr.contains(said), "{arguments:?}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn a_program_without_a_cuda_call_is_told() {
+    let called = call(&["run", "--topology", "v100_node", "true"]);
+    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "{}", called.stderr);
+    assert_eq!(called.stderr, "balar-actors: true made no CUDA call: nothing was simulated\n");
+}
+
+#[test]
 fn rows_can_be_chosen() {
     let chosen = ["--show", "gpu.l2[0..2]", "--show", "gpu.hbm", "--metrics", "sectors_read,row_*"];
     let table = call(&small(&chosen)).stdout;

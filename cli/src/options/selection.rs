@@ -67,6 +67,31 @@ pub struct LaunchSelection {
 }
 
 impl LaunchSelection {
+    /// The mistake that no launch of a run is of a kernel as `--kernel` names it, with those that ran.
+    pub fn unmatched(&self, launches: &KernelRecords) -> Option<Failure> {
+        let pattern = self.kernel.as_ref()?;
+        if launches.iter().any(|launch| is_named(pattern, &launch.name)) {
+            return None;
+        }
+        let mut ran: Vec<String> = Vec::new();
+        for launch in launches.iter() {
+            let name = balar_record::kernel_name::short_name(&launch.name);
+            if !ran.contains(&name) {
+                ran.push(name);
+            }
+        }
+        let near = nearest(pattern.as_str(), ran.iter().map(String::as_str))
+            .map(|near| format!("the nearest name is `{near}`; "));
+        let listed = ran.iter().take(MOST_LISTED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let more = ran.len().checked_sub(MOST_LISTED).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
+        let help = if ran.is_empty() {
+            "no kernel ran".to_owned()
+        } else {
+            format!("{}these ran: {listed}{}", near.unwrap_or_default(), more.unwrap_or_default())
+        };
+        Some(Failure::mistake(format_args!("--kernel {pattern}: no launch is of such a kernel"), help))
+    }
+
     /// The launches that are chosen; `None` where all are.
     pub fn of(&self, launches: &KernelRecords) -> Option<KernelRecords> {
         let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count } = self;
@@ -75,15 +100,19 @@ impl LaunchSelection {
             return None;
         }
         let matches = |launch: &KernelRecord| {
-            let is_like = |kernel: &Regex| {
-                kernel.is_match(&launch.name)
-                    || kernel.is_match(&balar_record::kernel_name::readable_name(&launch.name))
-            };
-            (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(is_like)
+            (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(|kernel| is_named(kernel, &launch.name))
         };
         let most = launch_count.unwrap_or(usize::MAX);
         Some(launches.iter().filter(matches).skip(*launch_skip).take(most).collect())
     }
+}
+
+/// Kernels that ran, at most, of which a mistake tells.
+const MOST_LISTED: usize = 8;
+
+/// Has a kernel the name that a pattern asks for, as the code or as C++ has it?
+fn is_named(pattern: &Regex, kernel: &str) -> bool {
+    pattern.is_match(kernel) || pattern.is_match(&balar_record::kernel_name::readable_name(kernel))
 }
 
 /// The names of a list, or of a file.
@@ -305,6 +334,19 @@ pub(crate) mod tests {
         assert_eq!(chosen(Some("^lud_(diagonal|none)$"), 1, None), Some(vec![2]));
         assert_eq!(chosen(None, 1, Some(1)), Some(vec![1]));
         assert_eq!(chosen(Some("other"), 0, None), Some(vec![]));
+    }
+
+    #[test]
+    fn a_kernel_that_did_not_run_is_a_mistake_that_names_those_that_did() {
+        let launches = record().statistics.kernels;
+        let unmatched = |kernel: Option<&str>| {
+            let kernel = kernel.map(|kernel| Regex::new(kernel).expect("a pattern"));
+            LaunchSelection { kernel, ..LaunchSelection::default() }.unmatched(&launches)
+        };
+        assert!(unmatched(None).is_none() && unmatched(Some("lud_.*")).is_none());
+        let mistake = unmatched(Some("lud_diagnal")).expect("a mistake");
+        assert_eq!(mistake.message(), "--kernel lud_diagnal: no launch is of such a kernel");
+        assert_eq!(mistake.status, balar_record::system::exit::ExitStatus::BadInput);
     }
 
     #[test]

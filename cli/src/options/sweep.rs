@@ -22,6 +22,7 @@ that stands as {name} in the arguments of a program.
 
   balar-actors sweep --topology v100_node --workload vectoradd --set 'gpu.clock=500 MHz,1312 MHz' --set workload.elements=1024,4096 --output DIR
   balar-actors sweep --topology v100_node --set n=256,512 --output DIR -- ./app --size {n}
+  balar-actors sweep -t v100_node --set 'workload=gemm:size=256,\"lud:size=256,seed=3\"' -o DIR      # quotes keep commas together
 
 Each point is a process with a folder of its own in DIR/points. The same command again runs what is not finished; several at the same time
 share the points. When all points are finished, DIR has results.csv, kernels.csv, sweep.db, and plot.svg where one or two keys are swept.";

@@ -17,8 +17,10 @@ pub mod executable;
 mod library;
 mod signals;
 
+use crate::arguments::Arguments;
 use crate::commands::report;
 use crate::options::detail;
+use crate::options::format::Format;
 use crate::options::program::{HostAccesses, ProgramOptions};
 use crate::options::simulation::{SimulationOptions, check_detail};
 use crate::output::{self, folder};
@@ -33,7 +35,7 @@ use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::{
     CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, driver_version, simulate_host,
 };
-use balar_actors::topology::{self, Topology};
+use balar_actors::topology::{self, Topology, nearest};
 use balar_cudart::stub_library;
 use balar_host::trace::Header;
 use balar_host::tunnel::{
@@ -48,6 +50,7 @@ use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
 use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
+use clap::CommandFactory;
 use executable::Executable;
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
@@ -69,7 +72,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let common = &options.simulation;
     let (program, arguments) = options.command.split_first().ok_or_else(|| Failure::input("no program is named"))?;
     let executable = executable::inspect(Path::new(program), std::env::var_os("PATH").as_deref());
-    let executable = executable.map_err(Failure::diagnosed)?;
+    let executable = executable.map_err(|error| no_program(program, error))?;
     for note in &executable.notes {
         say(format_args!("balar-actors: {note}"));
     }
@@ -116,6 +119,38 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     written.and(page)?;
     trace_problem.map_or(Ok(()), |problem| Err(Failure::input(problem)))?;
     Ok(status(&record, end))
+}
+
+/// Why a program cannot be run; of an option that `run` does not have, and of a built-in workload, what is right.
+fn no_program(program: &OsStr, error: executable::Unsuitable) -> Failure {
+    let executable::Unsuitable::NotFound { in_path: true, .. } = &error else { return Failure::diagnosed(error) };
+    let name = program.to_string_lossy();
+    let is_workload = balar_workloads::workloads().iter().any(|workload| Some(workload.name) == name.split(':').next());
+    if is_workload {
+        let help = format!("`balar-actors --workload {name}` runs the built-in workload of that name, without `run`");
+        return Failure::mistake(error, help);
+    }
+    let option = name.split('=').next().unwrap_or_default();
+    if !option.starts_with('-') {
+        return Failure::diagnosed(error);
+    }
+    let help = match option {
+        "--workload" | "-w" => {
+            "`balar-actors --workload NAME` runs a built-in workload, without `run`; `run` runs a CUDA program"
+                .to_owned()
+        }
+        _ => {
+            let command = Arguments::command();
+            let own = command.find_subcommand("run").into_iter().flat_map(|run| run.get_opts());
+            let longs: Vec<String> = own.filter_map(|it| Some(format!("--{}", it.get_long()?))).collect();
+            let near =
+                nearest(option, longs.iter().map(String::as_str)).map(|near| format!("the nearest option is `{near}`"));
+            near.unwrap_or_else(|| {
+                "`balar-actors run --help` lists its options; the program stands behind them".to_owned()
+            })
+        }
+    };
+    Failure::mistake(format_args!("`run` has no option `{option}`"), help)
 }
 
 /// What a run needs besides the node and the program. The folder is dropped before its janitor.
@@ -265,8 +300,14 @@ fn report(
         folder::write(path, record, &expanded).and(observation.finish(record, &expanded))
     });
     observation.end(record);
+    let made_no_call = makes_no_call(record);
+    if made_no_call {
+        say(format_args!("balar-actors: {} made no CUDA call: nothing was simulated", record.workload));
+    }
     match &written {
         Some(Ok(())) => {}
+        // A table would have nothing but zeros.
+        Some(Err(_)) | None if made_no_call && options.format == Format::Table => {}
         Some(Err(_)) | None => {
             say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
             // Nobody is left to be told that stderr takes no more.
@@ -276,12 +317,23 @@ fn report(
     if let Some(problem) = record.problem() {
         say(format_args!("balar-actors: {problem}"));
     }
+    // The exit code is the program's.
+    let unmatched = options.selection.launches.unmatched(&record.statistics.kernels);
+    if let Some(mistake) = unmatched.filter(|_| record.ending == Ending::Completed && !made_no_call) {
+        mistake.show();
+    }
     match record.status() {
         ExitStatus::Bug => say(BUG),
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
     written.unwrap_or(Ok(())).map_err(Failure::input)
+}
+
+/// Has the program ended, without a CUDA call?
+fn makes_no_call(record: &RunRecord) -> bool {
+    let mut counts = record.statistics.rows.iter().filter(|row| row.what == "calls").map(|row| row.value);
+    record.ending == Ending::Completed && record.statistics.kernels.is_empty() && counts.all(|calls| calls == 0)
 }
 
 /// The program's exit code, unless the run ended for another reason than the program's end.
