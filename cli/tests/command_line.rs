@@ -279,6 +279,17 @@ fn topologies_are_drawn() {
         assert_eq!((called.code, called.stdout.as_str(), called.stderr.as_str()), (0, "", ""), "{name}");
         assert_eq!(&fs::read_to_string(path).expect("written"), expected, "{name}");
     }
+    // A system without fonts draws no PNG, and says so.
+    let path = folder.path().join("ring.png");
+    let called = call(&["topology", "graph", RING, "--output", path.to_str().expect("UTF-8")]);
+    match called.code {
+        0 => assert!(fs::read(&path).expect("written").starts_with(b"\x89PNG\r\n\x1a\n")),
+        code => assert!(code == 2 && called.stderr.contains("no fonts"), "{}", called.stderr),
+    }
+    let called =
+        call(&["topology", "graph", RING, "--output", folder.path().join("ring.jpg").to_str().expect("UTF-8")]);
+    assert_eq!((called.code, folder.path().join("ring.jpg").exists()), (2, false));
+    assert!(called.stderr.contains("ring.jpg: no picture has this ending"), "{}", called.stderr);
     let nowhere = call(&["topology", "graph", RING, "--output", "/nonexistent/ring.svg"]);
     assert_eq!((nowhere.code, nowhere.stdout.as_str()), (2, ""));
     assert!(nowhere.stderr.contains("/nonexistent/ring.svg"), "{}", nowhere.stderr);
@@ -354,7 +365,7 @@ fn what_run_cannot_run_is_told_with_what_is_right() {
 fn a_program_without_a_cuda_call_is_told() {
     let called = call(&["run", "--topology", "v100_node", "true"]);
     assert_eq!((called.code, called.stdout.as_str()), (0, ""), "{}", called.stderr);
-    assert_eq!(called.stderr, "balar-actors: true made no CUDA call: nothing was simulated\n");
+    assert_eq!(called.stderr, "balar-actors: true made no CUDA call that takes time: nothing was simulated\n");
 }
 
 #[test]

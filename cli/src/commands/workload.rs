@@ -60,7 +60,13 @@ pub fn tell(
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
     let Simulated { record, expanded, observation, trace_problem } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
+    let written = options.output.as_deref().map_or(Ok(()), |path| {
+        let removed = folder::write(path, record, expanded)?;
+        if !options.quiet {
+            folder::tell_removed(path, &removed);
+        }
+        Ok(())
+    });
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
     let report = report::write(record, expanded, observation.take_samples(), options, kinds);

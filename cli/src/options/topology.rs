@@ -29,7 +29,7 @@ pub enum TopologyCommand {
         /// Write the picture to this file instead of standard output
         #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Format of the picture; the default is DOT for files that end in .dot or .gv and for standard output, SVG for other files
+        /// Format of the picture; without it the name of the file tells it: .svg, .png, .dot or .gv. Standard output gets DOT
         #[arg(long, value_enum)]
         format: Option<GraphFormat>,
     },
@@ -53,13 +53,21 @@ pub enum GraphFormat {
     Dot,
     /// A picture of the node: the host, and each GPU as a die
     Svg,
+    /// The same, as pixels
+    Png,
 }
 
 impl GraphFormat {
-    /// The format of a file of this name; standard output gets DOT.
-    pub fn of(output: Option<&Path>) -> GraphFormat {
-        let is_dot = |path: &Path| path.extension().is_some_and(|extension| extension == "dot" || extension == "gv");
-        if output.is_none_or(is_dot) { GraphFormat::Dot } else { GraphFormat::Svg }
+    /// The format of a file of this name, SVG where the name has no ending; standard output gets DOT. `None` of an ending that no format has.
+    pub fn of(output: Option<&Path>) -> Option<GraphFormat> {
+        let Some(path) = output else { return Some(GraphFormat::Dot) };
+        let Some(ending) = path.extension() else { return Some(GraphFormat::Svg) };
+        match ending.to_str()?.to_lowercase().as_str() {
+            "dot" | "gv" => Some(GraphFormat::Dot),
+            "svg" => Some(GraphFormat::Svg),
+            "png" => Some(GraphFormat::Png),
+            _ => None,
+        }
     }
 }
 

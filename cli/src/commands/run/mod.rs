@@ -297,12 +297,17 @@ fn report(
 ) -> Result<(), Failure> {
     let written = options.output.as_ref().map(|path| {
         let expanded = topology::show(topology, None);
-        folder::write(path, record, &expanded).and(observation.finish(record, &expanded))
+        let written = folder::write(path, record, &expanded).map(|removed| {
+            if !options.quiet {
+                folder::tell_removed(path, &removed);
+            }
+        });
+        written.and(observation.finish(record, &expanded))
     });
     observation.end(record);
     let made_no_call = makes_no_call(record);
     if made_no_call {
-        say(format_args!("balar-actors: {} made no CUDA call: nothing was simulated", record.workload));
+        say(format_args!("balar-actors: {} made no CUDA call that takes time: nothing was simulated", record.workload));
     }
     match &written {
         Some(Ok(())) => {}
@@ -330,7 +335,7 @@ fn report(
     written.unwrap_or(Ok(())).map_err(Failure::input)
 }
 
-/// Has the program ended, without a CUDA call?
+/// Has the program ended without a CUDA call that takes time?
 fn makes_no_call(record: &RunRecord) -> bool {
     let mut counts = record.statistics.rows.iter().filter(|row| row.what == "calls").map(|row| row.value);
     record.ending == Ending::Completed && record.statistics.kernels.is_empty() && counts.all(|calls| calls == 0)
