@@ -347,6 +347,30 @@ fn a_kernel_that_has_not_run_is_a_mistake() {
     assert_eq!(call(&small(&["--kernel", "vectorA.*"])).code, 0);
 }
 
+/// lud launches three kernels for each of its blocks but the last, which has one.
+#[test]
+fn a_run_ends_after_so_many_launches() {
+    let lud = ["--topology", "v100_node", "--workload", "lud:size=64", "--format", "json"];
+    let whole = json(&call(&lud).stdout);
+    let limited = call(&[&lud[..], &["--launches", "2"]].concat());
+    assert_eq!((limited.code, limited.stderr.as_str()), (0, ""));
+    let limited = json(&limited.stdout);
+    assert_eq!(
+        (&limited["ended_by"], &limited["completed"], &limited["verified"]),
+        (&"launches".into(), &false.into(), &serde_json::Value::Null)
+    );
+    let kernels = |document: &serde_json::Value| document["kernels"].as_array().expect("a list").clone();
+    assert_eq!(kernels(&limited).len(), 2);
+    // They are over, and did what they do in the whole run.
+    for (limited, whole) in kernels(&limited).iter().zip(kernels(&whole)) {
+        assert_eq!(limited["cycles"], whole["cycles"]);
+    }
+    let table = call(&["--topology", "v100_node", "--workload", "lud:size=64", "--launches", "2"]).stdout;
+    assert!(table.contains("partial: --launches 2, result not checked"), "{table}");
+    let beyond = json(&call(&[&lud[..], &["--launches", "1000"]].concat()).stdout);
+    assert_eq!((&beyond["ended_by"], &beyond["verified"]), (&"completed".into(), &true.into()));
+}
+
 #[test]
 fn what_run_cannot_run_is_told_with_what_is_right() {
     for (arguments, said) in [

@@ -21,7 +21,7 @@ fn the_definition_is_sound() {
 fn every_option_of_a_run_is_read() {
     let line = "--topology t.ron --workload lud:size=256,seed=3 --set gpu.sm[*].clock=1800MHz --set cpu.a=1 \
                 --threads 4 --isa auto --ptxas bin/ptxas --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
-    let RunOptions { simulation: run, work } = parse(line).expect(line).run;
+    let RunOptions { simulation: run, work, .. } = parse(line).expect(line).run;
     assert_eq!(run.topology.as_deref(), Some("t.ron"));
     let workload = work.workload.expect("given");
     assert_eq!(workload.name, "lud");
@@ -54,6 +54,8 @@ fn subcommands_are_read() {
         "disassemble --workload gemm --topology v100_node --run out",
         "--topology t.ron --output out --profile-instructions",
         "--topology t.ron --timeline t.pftrace.gz --timeline-detail kernels",
+        "--topology t.ron --launches 3",
+        "run --launches 3 -- ./app",
         "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
         "--topology t.ron --record trace",
         "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
@@ -110,6 +112,7 @@ fn mistakes_are_named() {
         ("roofline --topology t --growth 1", "from 1.01 to 16"),
         ("roofline --topology t --largest much", "expected a size"),
         ("roofline --topology t --threads 48", "a multiple of 32"),
+        ("--topology t --launches 0", "0 is not in 1.."),
         ("replay trace", "--topology"),
         ("replay --topology t.ron", "DIR"),
         ("sweep --topology t", "--output"),

@@ -1,7 +1,7 @@
 //! Options of `run`.
 
 use super::headings;
-use super::simulation::SimulationOptions;
+use super::simulation::{LaunchLimitOptions, SimulationOptions};
 use balar_protocol::Bytes;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -24,6 +24,9 @@ pub struct ProgramOptions {
     /// Options of every run.
     #[command(flatten)]
     pub simulation: SimulationOptions,
+    /// How many launches are made.
+    #[command(flatten)]
+    pub launch_limit: LaunchLimitOptions,
     /// Show progress even though the program writes to the same terminal
     #[arg(long, help_heading = headings::LOOKING_ON)]
     pub progress: bool,

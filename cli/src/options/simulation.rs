@@ -114,6 +114,17 @@ pub struct CodeOptions {
     pub check_hazards: bool,
 }
 
+/// How many launches a program makes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::LIMITS)]
+pub struct LaunchLimitOptions {
+    /// End when the program has made so many launches, and what it has asked for until then is done
+    ///
+    /// Launches that fail do not count, and a graph counts as one. The statistics so far are written.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub launches: Option<u32>,
+}
+
 /// When a run ends, and how much of the machine it takes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = headings::LIMITS)]

@@ -219,7 +219,7 @@ impl CommonOptions {
                 option("--sample-epoch", self.series.sample_epoch.to_string());
             }
         }
-        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count } = &self.launches;
+        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count, .. } = &self.launches;
         if let Some(kernel) = kernel {
             option("--kernel", kernel.as_str().to_owned());
         }

@@ -1,7 +1,7 @@
 //! Options of a run of a workload, and what names a workload.
 
 use super::headings;
-use super::simulation::SimulationOptions;
+use super::simulation::{LaunchLimitOptions, SimulationOptions};
 use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::PathBuf;
@@ -17,6 +17,9 @@ pub struct RunOptions {
     /// Options of every run.
     #[command(flatten)]
     pub simulation: SimulationOptions,
+    /// How many launches are made.
+    #[command(flatten)]
+    pub launch_limit: LaunchLimitOptions,
 }
 
 /// What chooses a workload and its code.

@@ -100,10 +100,15 @@ fn ended(record: &RunRecord) -> String {
         Some(Verification::Failed(_)) => ", RESULT WRONG",
         Some(Verification::NotChecked) | None => ", result not checked",
     };
+    let of_launches;
     let how = match &record.ending {
         Ending::Completed if record.completed() => "completed",
         Ending::Completed => "the program failed",
         Ending::StopTime => "partial: --stop-at",
+        Ending::Launches(launches) => {
+            of_launches = format!("partial: --launches {launches}");
+            of_launches.as_str()
+        }
         Ending::Interrupted => "partial: interrupted",
         Ending::Terminated => "partial: SIGTERM",
         Ending::WallLimit => "partial: --max-wall",

@@ -8,10 +8,12 @@
 //! | `observation`, `progress` | who watches a run while it goes on; the bar |
 //! | `recording` | the calls of its program, recorded |
 //! | `interrupt`, `interruptible` | what ends it early; work that can be given up |
+//! | `launch_limit` | the end after so many launches |
 //! | `ptxas` | NVIDIA's assembler as a child process |
 
 pub mod interrupt;
 pub mod interruptible;
+pub mod launch_limit;
 pub mod misspelt_keys;
 pub mod node;
 pub mod observation;

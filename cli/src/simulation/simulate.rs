@@ -5,6 +5,7 @@ use crate::options::simulation::{Isa, SimulationOptions, check_detail};
 use crate::options::workload::{Compiler, RunOptions};
 use crate::simulation::interrupt::Interrupt;
 use crate::simulation::interruptible::{self, InterruptibleHost};
+use crate::simulation::launch_limit::LaunchLimit;
 use crate::simulation::node;
 use crate::simulation::observation::Observation;
 use crate::simulation::progress::Progress;
@@ -76,7 +77,8 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     let progress = Progress::show(&observation.board(), common.quiet);
     tracing::debug!(topology = topology.name, threads = common.limits.threads, "the simulation begins");
     let begun = std::time::Instant::now();
-    let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
+    let limit = LaunchLimit::new(options.launch_limit.launches);
+    let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &limit, &interrupt);
     drop(progress);
     let mut trace_problem = None;
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
@@ -87,6 +89,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
             if watched.check_given_up {
                 record.ending = interrupt.ending();
             }
+            limit.note_in(&mut record);
             watched.recording.report_ending(&record);
             record
         }
@@ -115,11 +118,12 @@ struct Watched {
 fn simulate_watched(
     request: SimulationRequest,
     mut recording: Recording,
+    limit: &LaunchLimit,
     interrupt: &Interrupt,
 ) -> io::Result<Option<Watched>> {
     let given_up = Arc::<AtomicBool>::default();
     let begun = Arc::<AtomicBool>::default();
-    let (told, begins, own) = (given_up.clone(), begun.clone(), interrupt.clone());
+    let (told, begins, own, limit) = (given_up.clone(), begun.clone(), interrupt.clone(), limit.clone());
     let work = move || {
         let topology = request.topology.name.clone();
         let result = simulate_wrapped(request, |host, program| {
@@ -129,7 +133,7 @@ fn simulate_watched(
                 parameters: program.parameters.clone(),
                 ..Header::default()
             };
-            let host = recording.wrap(host, header, &program.code, program.shared_memory)?;
+            let host = recording.wrap(limit.around(host), header, &program.code, program.shared_memory)?;
             begins.store(true, Ordering::Relaxed);
             Ok(Box::new(InterruptibleHost::new(host, own, told)) as Box<dyn Host>)
         });

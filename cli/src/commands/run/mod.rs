@@ -24,6 +24,7 @@ use crate::options::format::Format;
 use crate::options::program::{HostAccesses, ProgramOptions};
 use crate::options::simulation::{SimulationOptions, check_detail};
 use crate::output::{self, folder};
+use crate::simulation::launch_limit::LaunchLimit;
 use crate::simulation::node;
 use crate::simulation::observation::Observation;
 use crate::simulation::progress::Progress;
@@ -104,12 +105,17 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     }
     let work = WhatRuns { name: program_name(program), is_program: true };
     let observation = Observation::prepare(common, &topology, work)?;
-    let (result, end, trace_problem) = simulate(options, choice, &topology, &surroundings, &observation, command);
+    let limit = LaunchLimit::new(options.launch_limit.launches);
+    let work = Work { options, choice, limit: &limit, command };
+    let (result, end, trace_problem) = simulate(work, &topology, &surroundings, &observation);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
-    correct_ending(&mut record, end, &surroundings);
+    limit.note_in(&mut record);
+    if !matches!(record.ending, Ending::Launches(_)) {
+        correct_ending(&mut record, end, &surroundings);
+    }
     Recording::new(common.record.as_deref()).report_ending(&record);
     drop(surroundings);
     record.series = observation.take_counters();
@@ -177,15 +183,22 @@ impl RunSurroundings {
     }
 }
 
+/// What is to be run.
+struct Work<'a> {
+    options: &'a ProgramOptions,
+    choice: CodeChoice,
+    limit: &'a LaunchLimit,
+    command: Command,
+}
+
 /// Simulates the node while the program runs, and ensures that the program has ended. Returns how, if it ended by itself.
 fn simulate(
-    options: &ProgramOptions,
-    choice: CodeChoice,
+    work: Work<'_>,
     topology: &Topology,
     surroundings: &RunSurroundings,
     observation: &Observation,
-    command: Command,
 ) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>, Option<String>) {
+    let Work { options, choice, limit, command } = work;
     let RunSurroundings { folder, signals, control, .. } = surroundings;
     let common = &options.simulation;
     let board = observation.board();
@@ -206,7 +219,7 @@ fn simulate(
         let started = ProgramChild::start(command, control.clone(), signals.interrupt.clone())?;
         signals.pass_to(started.handle());
         child = Some(started);
-        recording.wrap(Box::new(server), header(options, topology), &InitialCode::new(), window)
+        recording.wrap(limit.around(Box::new(server)), header(options, topology), &InitialCode::new(), window)
     };
     let engine_options = engine_options(common, signals.interrupt.clone(), observation);
     let progress = Progress::show(&board, common.quiet || !options.progress);

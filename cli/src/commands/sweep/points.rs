@@ -128,6 +128,9 @@ impl Runs for PointRuns<'_> {
         if let Some(limit) = self.common.limits.max_wall {
             command.arg("--max-wall").arg(limit.as_secs_f64().to_string());
         }
+        if self.common.launches.kernel.is_some() {
+            command.arg("--kernel-may-be-absent");
+        }
         command.arg("--quiet").arg("--output").arg(folder);
         if self.is_program() {
             command.arg("--").args(self.program_of(&point));
