@@ -5,6 +5,8 @@ use super::simulation::{LaunchLimitOptions, SimulationOptions};
 use balar_protocol::Bytes;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What `run --help` adds.
 pub const RUN_HELP: &str = "\
@@ -27,6 +29,12 @@ pub struct ProgramOptions {
     /// How many launches are made.
     #[command(flatten)]
     pub launch_limit: LaunchLimitOptions,
+    /// Give a kernel of the program the code of this file, PTX or a cubin, in place of its own (repeatable)
+    ///
+    /// The kernel is named as in the code or as in C++, and the file has a kernel of the same name in code with the same parameters. It uses the
+    /// variables of the program's code.
+    #[arg(long = "code", value_name = "KERNEL=FILE", help_heading = headings::WHAT_RUNS)]
+    pub kernel_code: Vec<KernelCode>,
     /// Show progress even though the program writes to the same terminal
     #[arg(long, help_heading = headings::LOOKING_ON)]
     pub progress: bool,
@@ -45,6 +53,28 @@ pub struct ProgramOptions {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
+}
+
+/// `--code KERNEL=FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCode {
+    /// The kernel, as its code or C++ has it.
+    pub kernel: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl FromStr for KernelCode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<KernelCode, Self::Err> {
+        // Names of C++ may hold `=`, as operators do.
+        let (kernel, file) = text.rsplit_once('=').ok_or("expected KERNEL=FILE, such as vectorAdd=mine.ptx")?;
+        if kernel.is_empty() || file.is_empty() {
+            return Err("expected KERNEL=FILE, such as vectorAdd=mine.ptx");
+        }
+        Ok(KernelCode { kernel: kernel.to_owned(), file: file.into() })
+    }
 }
 
 /// How a program's own accesses to managed memory are known.

@@ -21,7 +21,7 @@ use crate::arguments::Arguments;
 use crate::commands::report;
 use crate::options::detail;
 use crate::options::format::Format;
-use crate::options::program::{HostAccesses, ProgramOptions};
+use crate::options::program::{HostAccesses, KernelCode, ProgramOptions};
 use crate::options::simulation::{SimulationOptions, check_detail};
 use crate::output::{self, folder};
 use crate::simulation::launch_limit::LaunchLimit;
@@ -34,7 +34,7 @@ use crate::simulation::simulate::engine_options;
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::{
-    CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, driver_version, simulate_host,
+    CodeChoice, HostSurroundings, InitialCode, Replacement, RunResult, SimulationError, driver_version, simulate_host,
 };
 use balar_actors::topology::{self, Topology, nearest};
 use balar_cudart::stub_library;
@@ -45,10 +45,13 @@ use balar_host::tunnel::{
 };
 use balar_host::{DriverVersion, Host};
 use balar_live::WhatRuns;
+use balar_protocol::detail::KernelPattern;
 use balar_record::ending::Ending;
+use balar_record::kernel_name::readable_name;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::files;
 use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
 use clap::CommandFactory;
@@ -85,7 +88,8 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
         folder::prepare(path).map_err(Failure::input)?;
     }
     check_detail(common)?;
-    let choice = code_choice(common)?;
+    let replacements = replacements(&options.kernel_code)?;
+    let choice = CodeChoice { replacements: replacements.clone(), ..code_choice(common)? };
     let surroundings = RunSurroundings::prepare(common, driver_version(&topology))?;
     let mut command = Command::new(&executable.path);
     command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.folder));
@@ -122,9 +126,27 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let written = timeline::write(&record, common);
     let page = report::write(&record, &topology::show(&topology, None), observation.take_samples(), common, kinds);
     report(&record, common, &topology, &observation)?;
+    for (given, replacement) in options.kernel_code.iter().zip(&replacements) {
+        if !replacement.is_used() {
+            say(format_args!("balar-actors: --code {}: the program has loaded no kernel of this name", given.kernel));
+        }
+    }
     written.and(page)?;
     trace_problem.map_or(Ok(()), |problem| Err(Failure::input(problem)))?;
     Ok(status(&record, end))
+}
+
+/// The code of the files that `--code` names.
+fn replacements(given: &[KernelCode]) -> Result<Vec<Replacement>, Failure> {
+    let read = |KernelCode { kernel, file }: &KernelCode| {
+        let code = files::read_bytes(file).map_err(|error| {
+            Failure::input(format_args!("--code {kernel}: cannot read {}: {error}", file.display()))
+        })?;
+        let kernel = kernel.clone();
+        let pattern = KernelPattern::new(move |name| name == kernel || readable_name(name) == kernel);
+        Ok(Replacement::new(pattern, file.display().to_string(), code.into()))
+    };
+    given.iter().map(read).collect()
 }
 
 /// Why a program cannot be run; of an option that `run` does not have, and of a built-in workload, what is right.
