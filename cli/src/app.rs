@@ -14,7 +14,7 @@ use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, say};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -32,6 +32,12 @@ pub fn main_with(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     own_units: &[&'static UnitDefinition],
 ) -> ExitStatus {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    if arguments.len() < 2 {
+        // As with any other call that does not say what is to be done, stdout gets nothing. A closed stderr is ignored.
+        let _ = write!(io::stderr(), "{}", Arguments::command().render_help());
+        return ExitStatus::BadInput;
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {

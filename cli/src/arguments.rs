@@ -18,8 +18,27 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// Exit codes, for `--help`.
-const EXIT_CODES: &str = "\
+/// What `-h` adds, and `--help` behind the exit codes.
+macro_rules! examples {
+    () => {
+        "\
+Examples:
+  balar-actors -t v100_node                                # the topology's own workload
+  balar-actors -t t4_node -w gemm:size=512 -o out          # a built-in workload; its files go into the folder out
+  balar-actors -w lud --set 'gpu.clock=1 GHz' --sections   # on v100_node, or the node of BALAR_TOPOLOGY
+  balar-actors run -t v100_node -- ./app --size 512        # a CUDA program of your own
+  balar-actors sweep -t v100_node -w gemm --set 'gpu.clock=1200 MHz,1500 MHz' -o clocks
+
+`balar-actors workloads`, `topologies`, `metrics` and `units` list what can be named; `balar-actors COMMAND --help` has more of a command."
+    };
+}
+
+/// What `-h` adds.
+const EXAMPLES: &str = examples!();
+
+/// What `--help` adds.
+const EXIT_CODES: &str = concat!(
+    "\
 Exit codes:
   0    done; the result is verified, or the workload has no check
   1    the run ended but its result is wrong, a snapshot differs, or points of a sweep failed
@@ -31,7 +50,12 @@ Exit codes:
   130  ended by Ctrl-C; the statistics so far are written
   143  ended by SIGTERM; the statistics so far are written
 
-A topology is a path or the name of one that is built in (v100_node). RUST_LOG=debug shows what happens on stderr.";
+A topology is a path or the name of one that is built in (v100_node). BALAR_TOPOLOGY names that of runs without --topology.
+RUST_LOG=debug shows what happens on stderr.
+
+",
+    examples!()
+);
 
 /// What `watch --help` adds.
 const WATCH_HELP: &str = "\
@@ -45,7 +69,8 @@ not touch the run.";
 #[command(
     name = "balar-actors",
     version,
-    after_help = EXIT_CODES,
+    after_help = EXAMPLES,
+    after_long_help = EXIT_CODES,
     subcommand_negates_reqs = true,
     args_conflicts_with_subcommands = true
 )]

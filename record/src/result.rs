@@ -137,7 +137,7 @@ impl RunRecord {
             Ending::Deadlock(_) | Ending::WallLimit => ExitStatus::DeadlockOrLimit,
             Ending::Interrupted => ExitStatus::Interrupted,
             Ending::Terminated => ExitStatus::Terminated,
-            Ending::StopTime => ExitStatus::Done,
+            Ending::StopTime | Ending::Launches(_) => ExitStatus::Done,
             Ending::Completed if program.is_some_and(|program| !program.finished) => ExitStatus::DeadlockOrLimit,
             Ending::Completed => ExitStatus::Done,
         }

@@ -7,7 +7,7 @@ mod node;
 mod result;
 
 pub use balar_driver::code::{
-    Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText,
+    Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText, Replacement,
 };
 use balar_driver::code::{is_cubin, runs_on};
 pub use description::{describe, driver_version};

@@ -47,6 +47,7 @@ impl Node {
             source,
             launch_bytes: Some(DEFAULT_PENDING_LAUNCHES * BYTES_A_LAUNCH),
             heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
+            replacements: None,
         };
         let mut changes = Vec::new();
         let loaded = ModuleLoader::new(&self.tables).load(&request, &mut changes, &mut room);

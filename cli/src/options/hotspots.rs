@@ -18,7 +18,8 @@ Columns:
 Lines are those of the source where the code names them (nvcc -lineinfo); else, where PTX ran, those of the PTX.
 
   balar-actors --topology v100_node --workload lud --output run --profile-instructions
-  balar-actors hotspots run --by line";
+  balar-actors hotspots run --by line
+  balar-actors hotspots run --by opcode --sort executed";
 
 /// Options of `hotspots`.
 #[derive(Args, Clone, Debug)]
@@ -62,4 +63,6 @@ pub enum By {
     Line,
     /// By function, inlined ones too where the code names them
     Function,
+    /// By what the instructions do, with its modifiers: LDG.E.SYS, ld.global.f32
+    Opcode,
 }

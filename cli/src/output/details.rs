@@ -10,7 +10,12 @@ use balar_record::result::RunRecord;
 /// The head, and what the selection asks for. `width` is the terminal's, where there is one. Without one the text depends on
 /// the run alone. Wall-clock values stand on the line "real time".
 pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
-    let mut text = summary::head(record);
+    summary::head(record) + &body(record, selection, width)
+}
+
+/// What the selection asks for, without the head.
+pub fn body(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
+    let mut text = String::new();
     if !selection.is_partial() {
         text.push_str(&summary::section("Kernels", &kernel_table::text(record, usize::MAX, true, width)));
         text.push_str(&summary::section("Named ranges", &range_table::text(record, usize::MAX, width)));

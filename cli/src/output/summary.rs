@@ -19,6 +19,11 @@ const MOST_STALLS: usize = 4;
 /// The summary. `width` is the terminal's, where there is one: tables fit it. Without one the text depends on the run alone.
 /// Wall-clock values stand on the line "real time".
 pub fn text(record: &RunRecord, width: Option<u16>) -> String {
+    shown(record, width) + "\n--details prints every counter, --show 'gpu.l2[*]' or --metrics 'stall_*' some\n"
+}
+
+/// The summary, without what it says of other forms.
+pub fn shown(record: &RunRecord, width: Option<u16>) -> String {
     let mut text = head(record);
     for table in [
         kernel_table::text(record, MOST_KERNELS, false, width),
@@ -31,7 +36,6 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
             write!(text, "\n{table}").expect("a String takes every byte");
         }
     }
-    text.push_str("\n--details prints every counter, --show 'gpu.l2[*]' or --metrics 'stall_*' some\n");
     text
 }
 
@@ -96,10 +100,15 @@ fn ended(record: &RunRecord) -> String {
         Some(Verification::Failed(_)) => ", RESULT WRONG",
         Some(Verification::NotChecked) | None => ", result not checked",
     };
+    let of_launches;
     let how = match &record.ending {
         Ending::Completed if record.completed() => "completed",
         Ending::Completed => "the program failed",
         Ending::StopTime => "partial: --stop-at",
+        Ending::Launches(launches) => {
+            of_launches = format!("partial: --launches {launches}");
+            of_launches.as_str()
+        }
         Ending::Interrupted => "partial: interrupted",
         Ending::Terminated => "partial: SIGTERM",
         Ending::WallLimit => "partial: --max-wall",

@@ -20,7 +20,7 @@ pub type DecodedKernel = Result<Arc<Program>, Arc<str>>;
 /// Linked code, and its kernels for the addresses that variables had.
 #[derive(Debug)]
 pub(crate) struct CachedModule {
-    source: ModuleSource,
+    pub source: ModuleSource,
     pub module: CodeModule,
     forms: Mutex<VecDeque<Arc<DecodedKernels>>>,
 }

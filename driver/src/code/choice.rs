@@ -3,6 +3,7 @@
 use super::assembler::{Assembled, Assembler, AssemblyError, CubinForm};
 use super::error::LoadError;
 use super::images::{ModulePart, NamedText, cubins, parts, texts};
+use super::replacement::Replacement;
 use super::source::{ModuleSource, PtxOrigin};
 use balar_isa::fatbin::ImageError;
 use balar_isa::sass;
@@ -27,11 +28,13 @@ pub struct CodeChoice {
     pub isa: IsaChoice,
     /// The assembler, where there is one.
     pub assembler: Option<Arc<dyn Assembler>>,
+    /// Code for single kernels of programs in place of their own.
+    pub replacements: Vec<Replacement>,
 }
 
 impl From<IsaChoice> for CodeChoice {
     fn from(isa: IsaChoice) -> CodeChoice {
-        CodeChoice { isa, assembler: None }
+        CodeChoice { isa, ..CodeChoice::default() }
     }
 }
 

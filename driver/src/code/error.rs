@@ -5,6 +5,7 @@ use balar_host::CudaError;
 use balar_isa::fatbin::ImageError;
 use balar_isa::machine::MachineError;
 use balar_isa::ptx::PtxErrors;
+use std::sync::Arc;
 
 /// Why a module was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,16 @@ pub enum LoadError {
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
+    /// Code that the user gives a kernel.
+    #[error("--code: {file} cannot take the place of the code of {kernel}: {why}")]
+    Replacement {
+        /// The kernel.
+        kernel: Arc<str>,
+        /// The file.
+        file: String,
+        /// Why not.
+        why: String,
+    },
     /// The memory has no room for what it needs.
     #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
     Memory {
@@ -70,7 +81,9 @@ impl LoadError {
     pub fn cuda_error(&self) -> CudaError {
         match self {
             error if error.is_for_other_gpus() => CudaError::NoKernelImageForDevice,
-            LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
+            LoadError::Image { .. } | LoadError::Machine { .. } | LoadError::Replacement { .. } => {
+                CudaError::InvalidKernelImage
+            }
             LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Refused(_), .. } => CudaError::InvalidPtx,
             LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {
                 CudaError::NoKernelImageForDevice

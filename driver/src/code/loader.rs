@@ -1,7 +1,9 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
-use super::cache::{CodeCache, ModuleKernel};
+use super::cache::{CachedModule, CodeCache, ModuleKernel};
+use super::choice::CodeChoice;
 pub use super::error::LoadError;
+use super::module::CodeModule;
 use super::source::ModuleSource;
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::effect::MemoryChange;
@@ -9,6 +11,7 @@ use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, Variable
 use balar_isa::machine::Placement;
 use balar_isa::module;
 use balar_protocol::ContextId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
@@ -49,6 +52,8 @@ pub struct LoadRequest<'a> {
     pub heap_bytes: Option<u64>,
     /// Bytes for launches that wait, which are set aside where kernels of the module launch kernels; `None` where the context has them.
     pub launch_bytes: Option<u64>,
+    /// Which code kernels get in place of the module's, where there is any.
+    pub replacements: Option<&'a CodeChoice>,
 }
 
 /// A module that was loaded.
@@ -103,27 +108,19 @@ impl ModuleLoader {
         let module = &cached.module;
         module.check_target(request.compute_capability)?;
         let placements = module.placements();
-        let mut addresses = Vec::with_capacity(placements.len());
-        let mut allocated = Vec::new();
-        for placement in &placements {
-            if module.is_number(placement) {
-                addresses.push(self.symbols.number_reference());
-                continue;
-            }
-            match place(placement, request, memory) {
-                Ok(address) => {
-                    addresses.push(address);
-                    allocated.push(address);
-                }
-                Err(error) => return Err(give_back(allocated, memory, error)),
-            }
-        }
-        let heap_bytes = request.heap_bytes.filter(|_| module.allocates());
+        let (addresses, mut allocated) = self.places(module, &placements, request, memory)?;
+        let mut replaced = match self.replaced(request, module, &addresses) {
+            Ok(replaced) => replaced,
+            Err(error) => return Err(give_back(allocated, memory, error)),
+        };
+        let any = |is: fn(&CodeModule) -> bool| is(module) || replaced.values().any(|kernel| is(&kernel.module.module));
+        let (allocates, launches) = (any(CodeModule::allocates), any(CodeModule::launches));
+        let heap_bytes = request.heap_bytes.filter(|_| allocates);
         let heap = match set_aside(heap_bytes, (Room::Heap, "the device heap"), request, memory) {
             Ok(heap) => heap,
             Err(error) => return Err(give_back(allocated, memory, error)),
         };
-        let launch_bytes = request.launch_bytes.filter(|_| module.launches());
+        let launch_bytes = request.launch_bytes.filter(|_| launches);
         let launches = match set_aside(launch_bytes, (Room::Launches, "launches of its kernels"), request, memory) {
             Ok(launches) => launches,
             Err(error) => {
@@ -174,15 +171,17 @@ impl ModuleLoader {
         let decoded = cached.kernels(&addresses);
         let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
         for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
+            let kernel = replaced.remove(&number).unwrap_or_else(|| ModuleKernel {
+                module: Arc::clone(&cached),
+                decoded: Arc::clone(&decoded),
+                name: Arc::clone(&name),
+                number,
+            });
+            let CachedModule { module, source, .. } = &*kernel.module;
             let (ptx_version, binary_version) = module.versions(&name, request.compute_capability);
-            let ptx_version = request.source.target().unwrap_or(ptx_version);
+            let ptx_version = source.target().unwrap_or(ptx_version);
             let kernel = KernelSource {
-                kernel: ModuleKernel {
-                    module: Arc::clone(&cached),
-                    decoded: Arc::clone(&decoded),
-                    name: Arc::clone(&name),
-                    number,
-                },
+                kernel,
                 programs: Arc::clone(&self.programs),
                 id: self.programs.reserve(),
                 constant_bytes,
@@ -196,6 +195,67 @@ impl ModuleLoader {
         self.code.note_allocated(request.context, request.module, allocated);
         self.code.note_loaded(request.source);
         Ok(loaded)
+    }
+
+    /// The address or number of each placement, and the addresses that were allocated for them.
+    fn places(
+        &self,
+        module: &CodeModule,
+        placements: &[Placement],
+        request: &LoadRequest,
+        memory: &mut dyn ModuleMemory,
+    ) -> Result<(Vec<u64>, Vec<u64>), LoadError> {
+        let mut addresses = Vec::with_capacity(placements.len());
+        let mut allocated = Vec::new();
+        for placement in placements {
+            if module.is_number(placement) {
+                addresses.push(self.symbols.number_reference());
+                continue;
+            }
+            match place(placement, request, memory) {
+                Ok(address) => {
+                    addresses.push(address);
+                    allocated.push(address);
+                }
+                Err(error) => return Err(give_back(allocated, memory, error)),
+            }
+        }
+        Ok((addresses, allocated))
+    }
+
+    /// The kernels of a module that run other code than its own, by their numbers. The other code uses the module's variables, which have
+    /// their places.
+    fn replaced(
+        &self,
+        request: &LoadRequest,
+        module: &CodeModule,
+        addresses: &[u64],
+    ) -> Result<BTreeMap<usize, ModuleKernel>, LoadError> {
+        let mut replaced = BTreeMap::new();
+        let Some(choice) = request.replacements.filter(|choice| !choice.replacements.is_empty()) else {
+            return Ok(replaced);
+        };
+        for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
+            let Some(replacement) = choice.replacements.iter().rev().find(|it| it.is_for(&name)) else { continue };
+            let source = choice.of_images(&[&replacement.code], &replacement.file, request.compute_capability)?;
+            let other = self.code.linked(&source)?;
+            other.module.check_target(request.compute_capability)?;
+            let refused =
+                |why: String| LoadError::Replacement { kernel: Arc::clone(&name), file: replacement.file.clone(), why };
+            let kernels = other.module.kernels();
+            let Some(own_number) = kernels.iter().position(|(other, _)| *other == name) else {
+                let names: Vec<&str> = kernels.iter().map(|(name, _)| &**name).collect();
+                return Err(refused(format!("it has no kernel of this name; it has: {}", names.join(", "))));
+            };
+            if kernels[own_number].1 != slots {
+                return Err(refused("its kernel has other parameters".to_owned()));
+            }
+            let shared = shared_addresses(&other.module, module, addresses).map_err(refused)?;
+            let decoded = other.kernels(&shared);
+            self.code.note_loaded(&source);
+            replaced.insert(number, ModuleKernel { module: other, decoded, name, number: own_number });
+        }
+        Ok(replaced)
     }
 
     /// Ends a module: nothing of its code runs any more. Its variables end. Of the built-in module 0 or one that is not
@@ -219,6 +279,20 @@ impl ModuleLoader {
         }
         true
     }
+}
+
+/// The addresses of what `other` needs, which are those of variables of a module that is loaded; or why it cannot have them, in words.
+fn shared_addresses(other: &CodeModule, module: &CodeModule, addresses: &[u64]) -> Result<Vec<u64>, String> {
+    let variables = module.variables();
+    let address_of = |placement: &Placement| {
+        if matches!(other, CodeModule::Machine(_)) {
+            return Err("it is machine code with variables, whose places differ from those of the program's".to_owned());
+        }
+        let found = variables.iter().find(|it| it.name == placement.name && it.bytes >= placement.bytes);
+        let address = found.map(|it| addresses[it.placement] + it.offset);
+        address.ok_or_else(|| format!("it has a variable `{}`, which the program's code has not", placement.name))
+    };
+    other.placements().iter().map(address_of).collect()
 }
 
 /// The address of what needs a place.

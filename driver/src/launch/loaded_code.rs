@@ -172,7 +172,15 @@ impl LoadedCode {
         let module = own.modules.next();
         let heap_bytes = own.context(context).heap_wanted();
         let launch_bytes = own.context(context).launch_bytes_wanted();
-        let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes, launch_bytes };
+        let request = LoadRequest {
+            context,
+            compute_capability,
+            module,
+            source: &source,
+            heap_bytes,
+            launch_bytes,
+            replacements: Some(&self.choice),
+        };
         let mut room = memory.for_modules(context);
         let mut changes = Vec::new();
         let loaded = self.loader.load(&request, &mut changes, &mut room)?;

@@ -76,6 +76,17 @@ const fn stall(name: &'static str, counters: Counters, meaning: &'static str, na
     ratio(name, Sm, [percent(counters), Term::Sum(1.0, &["warp_cycles_active"])], ["%", meaning], names)
 }
 
+/// Warps that stood in a state in a cycle in which their scheduler issued, on average.
+const fn stalled_warps(name: &'static str, counters: Counters, meaning: &'static str, names: Names) -> Metric {
+    let below = Term::Sum(1.0, &["stall_none_selected"]);
+    ratio(name, Sm, [Term::Sum(1.0, counters), below], ["warp", meaning], names)
+}
+
+/// The greatest of metrics of launches, %.
+const fn greatest(name: &'static str, metrics: Counters, meaning: &'static str, names: Names) -> Metric {
+    Metric { name, place: Launch, formula: Formula::Greatest(metrics), names, unit: "%", meaning }
+}
+
 const fn percent(counters: Counters) -> Term {
     Term::Sum(100.0, counters)
 }
@@ -94,7 +105,11 @@ pub static METRICS: &[Metric] = &[
     sum("gpu.time", Launch, &["duration_ps"], ["ps", "time from the start of a launch to the end of its last CTA"],
         &[(Ncu, "gpu__time_duration")]),
     sum("gpu.cycles_elapsed", Launch, &["cycles"], ["cycle", "SM-clock cycles from the start of a launch to the end of its last CTA"],
-        &[(Ncu, "gpc__cycles_elapsed.max"), (Ncu, "gpc__cycles_elapsed.avg"), (Ncu, "sm__cycles_elapsed.max"), (Ncu, "sm__cycles_elapsed.avg"), (GpgpuSim, "gpu_sim_cycle")]),
+        &[(Ncu, "gpc__cycles_elapsed.max"), (Ncu, "gpc__cycles_elapsed.avg"), (Ncu, "sm__cycles_elapsed.max"), (Ncu, "sm__cycles_elapsed.avg"), (GpgpuSim, "gpu_sim_cycle"), (GpgpuSim, "gpu_tot_sim_cycle")]),
+    ratio("gpu.clock", Launch, [of(&["cycles"]), Term::Sum(1e-12, &["duration_ps"])], ["Hz", "SM-clock cycles of launches in a second of their time"],
+        &[(Ncu, "gpc__cycles_elapsed.avg.per_second"), (Ncu, "sm__cycles_elapsed.avg.per_second")]),
+    greatest("gpu.compute_memory_throughput", &["l1.util", "l2.util", "dram.util"], "how busy the busiest level of memory was while the launch ran",
+        &[(Ncu, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")]),
     sum("sm.cycles_elapsed", Launch, &["sm_cycles"], ["cycle", "elapsed cycles summed over the SMs of the GPU"],
         &[(NvprofEvent, "elapsed_cycles_sm"), (Ncu, "sm__cycles_elapsed.sum")]),
     sum("launch.grid_size", Launch, &["grid_size"], ["CTA", "CTAs of the grid"], &[(Ncu, "launch__grid_size")]),
@@ -118,7 +133,7 @@ pub static METRICS: &[Metric] = &[
         ["wave", "CTAs of the grid over those that the GPU holds at once"], &[(Ncu, "launch__waves_per_multiprocessor")]),
 
     // SMs: warps and instructions.
-    counter("sm.cycles_active", Sm, &["cycles_active"], &[(NvprofEvent, "active_cycles"), (Ncu, "sm__cycles_active")]),
+    counter("sm.cycles_active", Sm, &["cycles_active"], &[(NvprofEvent, "active_cycles"), (Ncu, "sm__cycles_active"), (Ncu, "smsp__cycles_active.avg")]),
     counter("sm.warp_cycles_active", Sm, &["warp_cycles_active"], &[(NvprofEvent, "active_warps"), (Ncu, "sm__warps_active")]),
     counter("sm.warps_launched", Sm, &["warps_launched"], &[(NvprofEvent, "warps_launched"), (Ncu, "sm__warps_launched"), (Ncu, "smsp__warps_launched.sum")]),
     counter("sm.ctas_launched", Sm, &["ctas_launched"], &[(NvprofEvent, "sm_cta_launched"), (Ncu, "sm__ctas_launched"), (GpgpuSim, "gpu_tot_issued_cta")]),
@@ -126,7 +141,7 @@ pub static METRICS: &[Metric] = &[
     counter("sm.inst_executed", Sm, &["inst_executed"],
         &[(NvprofEvent, "inst_executed"), (NvprofMetric, "inst_executed"), (Ncu, "sm__inst_executed"), (Ncu, "smsp__inst_executed.sum"), (GpgpuSim, "gpgpu_n_tot_w_icount")]),
     counter("sm.thread_inst_executed", Sm, &["thread_inst_executed"],
-        &[(NvprofEvent, "thread_inst_executed"), (Ncu, "sm__thread_inst_executed"), (Ncu, "smsp__thread_inst_executed.sum"), (GpgpuSim, "gpu_sim_insn"), (GpgpuSim, "gpgpu_n_tot_thrd_icount")]),
+        &[(NvprofEvent, "thread_inst_executed"), (Ncu, "sm__thread_inst_executed"), (Ncu, "smsp__thread_inst_executed.sum"), (GpgpuSim, "gpu_sim_insn"), (GpgpuSim, "gpu_tot_sim_insn"), (GpgpuSim, "gpgpu_n_tot_thrd_icount")]),
     counter("sm.thread_inst_executed_pred_on", Sm, &["thread_inst_executed_pred_on"],
         &[(NvprofEvent, "not_predicated_off_thread_inst_executed"), (Ncu, "sm__thread_inst_executed_pred_on"), (Ncu, "smsp__thread_inst_executed_pred_on.sum")]),
     counter("sm.inst_issued", Sm, &["inst_issued"], &[(NvprofMetric, "inst_issued"), (Ncu, "sm__inst_issued"), (Ncu, "smsp__inst_issued.sum")]),
@@ -144,12 +159,12 @@ pub static METRICS: &[Metric] = &[
         &[(Ncu, "smsp__inst_issued.avg.per_cycle_active")]),
     ratio("gpu.ipc", Launch, [of(&["inst_executed"]), of(&["cycles"])], ["instruction/cycle", "warp instructions of a launch in an elapsed cycle, all SMs together"], &[]),
     ratio("gpu.thread_ipc", Launch, [of(&["thread_inst_executed"]), of(&["cycles"])],
-        ["instruction/cycle", "thread instructions of a launch in an elapsed cycle, all SMs together"], &[(GpgpuSim, "gpu_ipc")]),
+        ["instruction/cycle", "thread instructions of a launch in an elapsed cycle, all SMs together"], &[(GpgpuSim, "gpu_ipc"), (GpgpuSim, "gpu_tot_ipc")]),
     ratio("sm.issue_active", Sm, [percent(&["stall_none_selected"]), Term::Times(&["cycles_active"], &[SubCores])],
         ["%", "issue slots used, of those of active cycles"],
         &[(NvprofMetric, "issue_slot_utilization"), (Ncu, "smsp__issue_active.avg.pct_of_peak_sustained_active")]),
     ratio("sm.issue_active_elapsed", Sm, [percent(&["stall_none_selected"]), Term::Product(&[MeasuredCycles, SubCores])],
-        ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed")]),
+        ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"), (Ncu, "sm__throughput.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.occupancy", Sm, [percent(&["warp_cycles_active"]), Term::Times(&["cycles_active"], &[SmWarps])],
         ["%", "achieved occupancy: warps that were there in active cycles, of the warp slots"],
         &[(Ncu, "sm__warps_active.avg.pct_of_peak_sustained_active"), (GpgpuSim, "gpu_occupancy")]),
@@ -347,6 +362,24 @@ pub static METRICS: &[Metric] = &[
     stall("stall.imc_miss", &["stall_imc_miss"], "it waited for a constant operand",
         &[(NvprofMetric, "stall_constant_memory_dependency"), (Ncu, "smsp__warp_issue_stalled_imc_miss_per_warp_active.pct")]),
 
+    // Warps by state for each cycle in which a scheduler issued: their sum is the cycles that a warp takes for an instruction.
+    stalled_warps("stalled_warps.selected", &["stall_none_selected"], "issued: one", &[(Ncu, "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.not_selected", &["stall_not_selected"], "could issue, but were not chosen", &[(Ncu, "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.long_scoreboard", &["stall_long_scoreboard"], "waited for global or local memory", &[(Ncu, "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.short_scoreboard", &["stall_short_scoreboard"], "waited for shared memory or an exchange between lanes", &[(Ncu, "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.wait", &["stall_wait"], "waited for a fixed-latency result", &[(Ncu, "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.barrier", &["stall_barrier"], "waited at a CTA barrier", &[(Ncu, "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.membar", &["stall_membar"], "waited at a memory fence", &[(Ncu, "smsp__average_warps_issue_stalled_membar_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.math_pipe_throttle", &["stall_math_pipe_throttle"], "waited for an arithmetic pipe", &[(Ncu, "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.lg_throttle", &["stall_lg_throttle"], "waited for room in the memory pipe", &[(Ncu, "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.drain", &["stall_drain"], "had ended, but for stores", &[(Ncu, "smsp__average_warps_issue_stalled_drain_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.branch_resolve", &["stall_branch_resolve"], "waited for a branch to resolve", &[(Ncu, "smsp__average_warps_issue_stalled_branch_resolve_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.sleeping", &["stall_sleeping"], "slept", &[(Ncu, "smsp__average_warps_issue_stalled_sleeping_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.no_instruction", &["stall_no_instruction"], "had just arrived, or waited for code", &[(Ncu, "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.imc_miss", &["stall_imc_miss"], "waited for a constant operand", &[(Ncu, "smsp__average_warps_issue_stalled_imc_miss_per_issue_active.ratio")]),
+    ratio("sm.warp_latency", Sm, [of(&["warp_cycles_active"]), of(&["inst_issued"])], ["cycle", "cycles between two instructions of a warp: warp-cycles for each instruction issued"],
+        &[(Ncu, "smsp__average_warp_latency_per_inst_issued.ratio")]),
+
     // The host, and what connects it.
     counter("link.bytes", Link, &["bytes"], &[(Sst, "lowlink.send_bit_count")]),
     counter("link.messages", Link, &["messages"], &[]),
@@ -389,6 +422,11 @@ mod tests {
             }
             assert!(!metric.meaning().is_empty(), "{metric}");
             assert!(!metric.unit().is_empty() || metric.name == "sm.achieved_occupancy", "{metric}");
+        }
+        for metric in METRICS {
+            let Formula::Greatest(parts) = metric.formula else { continue };
+            let is_known = |part: &&str| METRICS.iter().any(|it| it.name == **part && it.is_of_launches());
+            assert!(!parts.is_empty() && parts.iter().all(is_known), "{metric}");
         }
         let of_launches = METRICS.iter().filter(|metric| metric.place == Launch);
         of_launches.for_each(|metric| assert!(metric.is_of_launches() && !metric.meaning().is_empty(), "{metric}"));

@@ -135,6 +135,8 @@ impl CompiledFormula {
             Formula::Rate(factor, counters) => {
                 CompiledFormula::Rate { sum: Sum::of(&Term::Sum(*factor, counters), counter, fact, 1.0)?, before: 0.0 }
             }
+            // Of whole launches alone.
+            Formula::Greatest(_) => return None,
         })
     }
 

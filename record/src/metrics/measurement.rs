@@ -1,5 +1,6 @@
 //! Values of metrics, of a run and of each of its launches.
 
+use super::catalogue::METRICS;
 use super::formula::Parts;
 use super::formula::{Fact, Formula, Value};
 use super::launch_counters::place_of_counter;
@@ -107,7 +108,13 @@ impl<'a> Measurement<'a> {
                 None => groups.push((label, vec![parts])),
             }
         };
-        if metric.place == Place::Launch {
+        if let Formula::Greatest(_) = metric.formula {
+            for gpu in self.node.gpus().iter().filter(|gpu| chosen(&gpu.part)) {
+                let launches = self.launches.iter().filter(|launch| *launch.gpu == *gpu.part);
+                let value = self.over_launches(metric, launches);
+                add(&gpu.part, value.map(|value| Parts::Ratio(value.real(), 1.0)));
+            }
+        } else if metric.place == Place::Launch {
             let launches = self.launches.iter().filter(|launch| chosen(&launch.gpu));
             launches.for_each(|launch| add(&launch.gpu, self.parts_of_launch(metric, &metric.formula, &launch)));
         }
@@ -136,6 +143,14 @@ impl<'a> Measurement<'a> {
 
     /// A metric over launches together: sums, and quotients of sums; a rate is that of their bytes in the sum of their times.
     pub fn over_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Option<Value> {
+        if let Formula::Greatest(names) = metric.formula {
+            let launches: Vec<KernelRecord> = launches.collect();
+            return greatest(names, |part| self.sums_over_launches(part, launches.iter().cloned()));
+        }
+        self.sums_over_launches(metric, launches)
+    }
+
+    fn sums_over_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Option<Value> {
         let formula = metric.launch_formula()?;
         let timed = launches.filter(|launch| launch.detail.is_timed());
         let parts = timed.filter_map(|launch| {
@@ -155,6 +170,9 @@ impl<'a> Measurement<'a> {
 
     /// A metric of a launch. Where it is the only one, it has what its SMs have counted beside.
     pub fn of_launch(&self, metric: &Metric, launch: &KernelRecord) -> Option<Value> {
+        if let Formula::Greatest(names) = metric.formula {
+            return greatest(names, |part| self.parts_of_launch(part, &part.launch_formula()?, launch)?.value());
+        }
         if let Some(formula) = metric.launch_formula() {
             return self.parts_of_launch(metric, &formula, launch)?.value();
         }
@@ -215,6 +233,12 @@ impl<'a> Measurement<'a> {
         let units = self.units.iter().filter(move |(other, _)| *other == place);
         units.map(|(_, rows)| rows[0].location.as_str()).filter(move |location| is_in(location, gpu))
     }
+}
+
+/// The greatest value of the metrics that have these names and a value.
+fn greatest(names: &[&str], value: impl Fn(&Metric) -> Option<Value>) -> Option<Value> {
+    let parts = names.iter().filter_map(|name| METRICS.iter().find(|metric| metric.name == *name));
+    parts.filter_map(value).max_by(|a, b| a.real().total_cmp(&b.real()))
 }
 
 /// Is it what SMs share: crossbar, L2, memory?
@@ -417,6 +441,35 @@ mod tests {
             ("dram__bytes_write.sum", Value::Count(7 * 32)),
         ] {
             assert_eq!(of(name), Some(value), "{name}");
+        }
+        // Names of ncu and GPGPU-Sim, by hand: 400 cycles in 400 x 762 ps, 300 and 500 warp-cycles of waiting for 200 issues, and of L1, L2 and
+        // memory the busiest one.
+        let mut busy = launch.clone();
+        busy.counters.units.inst_issued = 160;
+        busy.counters.units.stall_none_selected = 200;
+        busy.counters.units.stall_long_scoreboard = 300;
+        busy.counters.units.stall_barrier = 500;
+        busy.counters.ctas.l1_sectors_load = 4000;
+        busy.counters.units.l2_data_busy_cycles = 60;
+        let real = |name: &str| measured.of_launch(metric(name), &busy).map_or(f64::NAN, Value::real);
+        for (name, value) in [
+            ("gpc__cycles_elapsed.avg.per_second", 400.0 / (400.0 * 762e-12)),
+            ("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", 1.5),
+            ("smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", 2.5),
+            ("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", 1.0),
+            ("smsp__average_warp_latency_per_inst_issued.ratio", 1200.0 / 160.0),
+            // Four schedulers of each of 84 SMs in 400 cycles.
+            ("sm__throughput.avg.pct_of_peak_sustained_elapsed", 100.0 * 200.0 / (84.0 * 4.0 * 400.0)),
+            // 60 cycles of one slice, which has 1312 MHz; the L1s delivered 4000 of 84 x 400 x 4 sectors.
+            (
+                "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+                100.0 * 60.0 / (400.0 * 762e-12 * 1312e6),
+            ),
+            ("gpu_tot_sim_cycle", 400.0),
+            ("gpu_tot_ipc", busy.counters.ctas.thread_inst_executed as f64 / 400.0),
+        ] {
+            let found = real(name);
+            assert!((found - value).abs() < 1e-9 * value.abs(), "{name}: {found}, not {value}");
         }
         // Two launches together: 1200 warp-cycles in 300 cycles, and nothing in none.
         let two = [launch.clone(), record.statistics.kernels.get(0).expect("three launches")];

@@ -119,14 +119,14 @@ impl Metric {
     /// How it is rolled up unless a name says it: a count by its sum, a ratio by that of the sums.
     pub fn usual_roll_up(&self) -> RollUpKind {
         match self.formula {
-            Formula::Ratio { .. } => RollUpKind::Avg,
+            Formula::Ratio { .. } | Formula::Greatest(_) => RollUpKind::Avg,
             _ => RollUpKind::Sum,
         }
     }
 
     /// Is it counted, and no quotient or rate?
     pub fn is_count(&self) -> bool {
-        !matches!(self.formula, Formula::Ratio { .. } | Formula::Rate(..))
+        !matches!(self.formula, Formula::Ratio { .. } | Formula::Rate(..) | Formula::Greatest(_))
     }
 
     /// Is it known of each launch?

@@ -1,4 +1,4 @@
-//! Instructions of a kernel, summed by instruction, line or function.
+//! Instructions of a kernel, summed by instruction, line, function or opcode.
 
 use crate::options::hotspots::By;
 use balar_actors::topology::nearest;
@@ -33,7 +33,7 @@ pub struct HotRow<'a> {
     pub line: Option<SourceLine>,
     /// Of an instruction: its address in the function, of PTX its number.
     pub address: Option<u64>,
-    /// Of an instruction: its text.
+    /// Of an instruction: its text. Of an opcode: that.
     pub text: String,
     /// Instructions in the code.
     pub instructions: usize,
@@ -121,7 +121,14 @@ fn key(row: &ProfileRow, by: By, has_lines: bool) -> Key {
         By::Instruction => (row.function.clone(), line(row, has_lines), Some((row.code.clone(), row.address))),
         By::Line => (String::new(), line(row, has_lines), None),
         By::Function => (row.source_function.clone(), None, None),
+        By::Opcode => (String::new(), None, Some((opcode(&row.text).to_owned(), 0))),
     }
+}
+
+/// The opcode of an instruction with its modifiers, without its guard: `LDG.E` of `@P0 LDG.E R0, [R2] ;`.
+fn opcode(text: &str) -> &str {
+    let mut words = text.split_whitespace().skip_while(|word| word.starts_with('@') || *word == "{");
+    words.next().unwrap_or_default().trim_end_matches(';')
 }
 
 /// The name of a kernel and the kind of its code.
@@ -157,10 +164,18 @@ pub fn kernels<'a>(profile: &'a InstructionProfile, by: By, chosen: impl Fn(&str
         let next = hot.rows.len();
         let index = *known.entry(key).or_insert_with_key(|(_, line, address)| {
             hot.rows.push(HotRow {
-                function: if by == By::Instruction { row.function.clone() } else { row.source_function.clone() },
+                function: match by {
+                    By::Instruction => row.function.clone(),
+                    By::Line | By::Function => row.source_function.clone(),
+                    By::Opcode => String::new(),
+                },
                 line: line.clone(),
-                address: address.as_ref().map(|(_, address)| *address),
-                text: if by == By::Instruction { row.text.clone() } else { String::new() },
+                address: address.as_ref().map(|(_, address)| *address).filter(|_| by == By::Instruction),
+                text: match by {
+                    By::Instruction => row.text.clone(),
+                    By::Opcode => opcode(&row.text).to_owned(),
+                    By::Line | By::Function => String::new(),
+                },
                 instructions: 0,
                 counts: Counts::none(&profile.columns),
             });

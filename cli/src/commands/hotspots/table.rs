@@ -4,7 +4,7 @@ use super::launches::Launches;
 use super::rows::{HotRow, KernelHotspots, file_name, function_name};
 use crate::options::hotspots::{By, HotspotOptions};
 use crate::output::table::Lines;
-use balar_record::kernel_name::readable_name;
+use balar_record::kernel_name::short_name;
 use std::fmt::Write as _;
 
 /// Rows of a kernel that are shown unless the options say how many.
@@ -30,7 +30,7 @@ pub fn text(
         let _ = writeln!(
             text,
             "{} ({}): {} warp instructions, {} warp cycles{}{gpus}",
-            readable_name(&kernel.name),
+            short_name(&kernel.name),
             kernel.isa,
             total.executed(),
             total.cycles(),
@@ -64,8 +64,13 @@ fn table(kernel: &KernelHotspots<'_>, options: &HotspotOptions, width: Option<u1
             left.push(6);
             droppable.insert(0, 7);
         }
+        By::Opcode => {
+            header.extend(["opcode", "instructions"]);
+            left.push(6);
+            droppable.insert(0, 7);
+        }
     }
-    let elastic = Some(if options.by == By::Function { 6 } else { 7 });
+    let elastic = Some(if matches!(options.by, By::Function | By::Opcode) { 6 } else { 7 });
     let mut text = Lines { header, left, droppable, elastic, rows }.text(width);
     if !hidden.is_empty() {
         let share: f64 = hidden.iter().map(|row| kernel.share(row)).sum();
@@ -94,6 +99,7 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>, by: By) -> Vec<String> {
             cells.extend([line.unwrap_or_else(|| "(no line)".to_owned()), function, row.instructions.to_string()]);
         }
         By::Function => cells.extend([function_name(&row.function), row.instructions.to_string()]),
+        By::Opcode => cells.extend([row.text.clone(), row.instructions.to_string()]),
     }
     cells
 }

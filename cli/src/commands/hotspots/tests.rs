@@ -44,9 +44,22 @@ fn rows_are_sums() {
 }
 
 #[test]
+fn instructions_of_an_opcode_are_one_row() {
+    let text = TEXT.replace(",MOV,", ",@!P0 LDG.E R1; ,").replace(",LDG,", ",LDG.E R2;,");
+    let profile = parse(&text, Path::new("out/instructions.csv")).expect("a file");
+    let kernels = rows::kernels(&profile, By::Opcode, |_| true);
+    let told = |kernel: usize| -> Vec<(&str, usize, u64)> {
+        kernels[kernel].rows.iter().map(|row| (&*row.text, row.instructions, row.counts.executed())).collect()
+    };
+    // 4 of one, 4 and 1 of the other on two GPUs.
+    assert_eq!(told(0), [("LDG.E", 3, 9), ("STS", 1, 4), ("EXIT", 1, 4)]);
+    assert_eq!(told(1), [("mov.u32", 1, 2), ("exit", 1, 2)]);
+}
+
+#[test]
 fn whatever_instructions_are_summed_by_all_rows_are_the_kernel() {
     let profile = profile();
-    for by in [By::Instruction, By::Line, By::Function] {
+    for by in [By::Instruction, By::Line, By::Function, By::Opcode] {
         for kernel in rows::kernels(&profile, by, |_| true) {
             for (column, (name, total)) in kernel.total.all().enumerate() {
                 let of_rows: u64 = kernel.rows.iter().filter_map(|row| row.counts.get(name)).sum();

@@ -66,7 +66,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     let runs = PointRuns { common: &options.common, program: &options.program, definition: &folder.definition, kinds };
     let bar = SweepBar::show(range.len(), options.quiet);
     let running = Running {
-        jobs: options.jobs.map_or_else(|| jobs(options.common.threads), usize::from),
+        jobs: options.jobs.map_or_else(|| jobs(options.common.limits.threads), usize::from),
         points: range.clone(),
         retry_failed: options.retry_failed,
         interrupt: &interrupt.flag,

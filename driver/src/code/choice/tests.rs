@@ -37,7 +37,7 @@ impl Assembler for Fake {
 /// What is chosen, or the error that the program gets; and what the user is told.
 fn chosen(images: &[&[u8]], capability: (u32, u32), isa: IsaChoice) -> (Result<&'static str, CudaError>, Vec<String>) {
     let fake = Arc::new(Fake::default());
-    let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+    let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>), ..CodeChoice::default() };
     let source = choice.of_images(images, "app", capability);
     let source = source.map_err(|error| error.cuda_error()).map(|source| match source {
         ModuleSource::Ptx(_) => "ptx",
@@ -91,7 +91,8 @@ fn parts_that_cannot_be_assembled_run_as_the_texts_that_there_are() {
     let text = |words: &str| ("k.ptx".to_owned(), Arc::from(words));
     let piece = || ModulePart::Cubin(("piece.cubin".to_owned(), CUBIN.into()));
     let run = |isa, words: &str, texts: Option<Vec<NamedText>>| {
-        let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+        let choice =
+            CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>), ..CodeChoice::default() };
         choice.of_parts(vec![piece(), ModulePart::Text(text(words))], texts, (7, 0))
     };
     let Ok(ModuleSource::Machine { cubins, origin }) = run(IsaChoice::Auto, "text", None) else { panic!("parts") };
