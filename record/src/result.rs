@@ -509,7 +509,7 @@ mod tests {
         record.statistics.kernels = kernels.into_iter().collect();
     }
 
-    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended.
+    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended while 2 were under way.
     fn interrupted() -> RunRecord {
         let mut record = record();
         record.ending = Ending::Interrupted;
@@ -517,7 +517,7 @@ mod tests {
         change(&mut record, 2, |kernel| {
             (kernel.completed, kernel.end_ps, kernel.cycles) = (false, end, 77);
             kernel.name = "_Z4spinIiEvPVT_".into();
-            kernel.counters.ctas.ctas_launched = 3;
+            (kernel.counters.ctas.ctas_launched, kernel.ctas_unfinished) = (5, 2);
         });
         record
     }

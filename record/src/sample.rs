@@ -56,6 +56,7 @@ pub fn record() -> RunRecord {
                 },
                 ..KernelCounters::default()
             },
+            ctas_unfinished: 0,
         });
     }
     statistics.outcome = Some(ProgramOutcome {

@@ -29,7 +29,7 @@ use crate::engine::{
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::launches::{LaunchFacts, LaunchSink};
+use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use device_launches::DeviceLaunches;
@@ -225,6 +225,8 @@ struct State {
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: KernelRecords,
+    /// What CTAs did whose ends came after their launches had been broken off.
+    late: Vec<Unreported>,
 }
 
 /// The unit.
@@ -291,6 +293,7 @@ impl CtaScheduler {
                 active_since: None,
                 counters: CtaSchedulerCounters::default(),
                 records: KernelRecords::default(),
+                late: Vec::new(),
             },
             progress: Progress::default(),
             ended: None,
@@ -338,7 +341,9 @@ impl CtaScheduler {
     /// A CTA has ended on the SM at `port`.
     fn cta_completed(&mut self, now: SimTime, port: PortId, completion: &CtaCompletion, out: &mut Outbox) {
         if !self.sms.release(port, completion.slot, completion.launch) {
-            return;
+            // Its launch has been broken off meanwhile.
+            let late = Unreported::among(&mut self.state.late, completion.launch);
+            return late.add_unfinished(&completion.counters);
         }
         self.state.counters.ctas_completed += 1;
         self.progress.ctas_done.add(1);
@@ -606,6 +611,7 @@ impl Unit for CtaScheduler {
         for kernel in self.state.resident.iter().chain(self.waiting_parents()) {
             sink.kernels.push(&self.record_of(kernel, end, false));
         }
+        sink.unreported.extend_from_slice(&self.state.late);
     }
 
     fn counts_by_time(&self) -> bool {

@@ -222,7 +222,9 @@ impl<P: Profile> Sm<P> {
         }
         let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault, stores_under_way };
         let message = Payload::Cta(CtaMessage::Completed(Box::new(completion)));
-        out.send(self.wiring.cta, self.wiring.ports.clock.time_of(cycle), message);
+        let at = self.wiring.ports.clock.time_of(cycle);
+        self.state.warps.cta(cta).end_is_heard = at + out.latency(self.wiring.cta);
+        out.send(self.wiring.cta, at, message);
     }
 
     /// The warp's kernel cannot go on.
