@@ -72,6 +72,7 @@ impl<P: Profile> Unit for Sm<P> {
             self.state.late_cycle = end_cycle;
         }
         self.writer.close();
+        self.wiring.shown_instructions.after_window(&self.state.warps);
         match self.next_event() {
             u64::MAX => NextWake::OnMessage,
             cycle => NextWake::At(clock.time_of(cycle.max(end_cycle))),

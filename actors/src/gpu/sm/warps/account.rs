@@ -28,6 +28,12 @@ impl<P: Profile> Warps<P> {
         (counters, kernels)
     }
 
+    /// Warp instructions that the CTAs have executed, those that are here included.
+    pub fn instructions(&self) -> u64 {
+        let here = self.ctas.iter().filter(|cta| cta.launch.is_some()).map(|cta| cta.counters.inst_executed);
+        self.completed.inst_executed + here.sum::<u64>()
+    }
+
     /// Where the cycles of warps went by launch, all cycles before `cycle`.
     fn settled(&self, cycle: u64) -> Parties {
         let mut parties = self.parties.clone();
