@@ -2,8 +2,8 @@
 
 use super::HostCpu;
 use crate::engine::Outbox;
-use balar_driver::{Caller, Outcome, Then, Wait};
-use balar_host::call::CallClass;
+use balar_driver::{Caller, Outcome, Then, Wait, readable_names};
+use balar_host::call::{CallClass, Launch};
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
@@ -179,6 +179,7 @@ impl HostCpu {
                     }
                     _ => {}
                 }
+                let launched = launch_in_words(&call);
                 let ends_work = matches!(call, Call::CallbackDone { .. });
                 let issued = self.driver.issued();
                 let first = self.driver.next_operation();
@@ -190,6 +191,9 @@ impl HostCpu {
                 }
                 if ends_work {
                     self.wake_threads(now, out);
+                }
+                if let (Some(launched), Err(error)) = (launched, &outcome) {
+                    self.launch_refused(caller, launched, *error);
                 }
                 outcome
             }
@@ -211,6 +215,20 @@ impl HostCpu {
             }
             outcome => self.call_goes_on(now, thread, name, outcome),
         }
+    }
+
+    /// CUDA has refused a launch. Of a context that has failed before, that failure is told.
+    fn launch_refused(&mut self, caller: Caller, launched: String, error: CudaError) {
+        if self.driver.failure().is_some() {
+            return;
+        }
+        let why = match self.driver.last_error(caller.context.process()) {
+            Some((last, text)) if *last == error => format!(": {text}"),
+            _ => String::new(),
+        };
+        self.refused.0 += 1;
+        let text = || readable_names(&format!("{launched} was refused: {error}{why}"));
+        self.refused.1.get_or_insert_with(text);
     }
 
     /// A call that has waited goes on, at no cost.
@@ -324,5 +342,19 @@ impl HostCpu {
             (None, None) => CallResult::None,
         };
         self.call_returns(returned, id, result);
+    }
+}
+
+/// A launch in words; `None` of another call.
+fn launch_in_words(call: &Call) -> Option<String> {
+    match call {
+        Call::Launch(Launch { function, grid, block, .. }) => Some(format!(
+            "the launch of kernel {} with {} blocks of {} threads",
+            function.name,
+            grid.map(|n| n.to_string()).join(" x "),
+            block.map(|n| n.to_string()).join(" x ")
+        )),
+        Call::GraphLaunch { .. } => Some("the launch of a graph".to_owned()),
+        _ => None,
     }
 }

@@ -71,6 +71,9 @@ pub fn tell(
     if let Some(problem) = record.problem() {
         say(format_args!("error: {problem}"));
     }
+    if let Some(refused) = record.refused_launches() {
+        say(format_args!("balar-actors: {refused}"));
+    }
     match record.status() {
         ExitStatus::Bug => say(BUG),
         ExitStatus::UnitBroken => say(UNIT_BROKEN),

@@ -273,7 +273,7 @@ fn report(
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
         }
     }
-    if let Some(problem) = record.problem() {
+    for problem in record.problem().into_iter().chain(record.refused_launches()) {
         say(format_args!("balar-actors: {problem}"));
     }
     match record.status() {
