@@ -59,7 +59,10 @@ pub fn tell(
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
     let Simulated { record, expanded, observation, trace_problem } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
+    let written = options.output.as_deref().map_or(Ok(()), |path| {
+        folder::write(path, record, expanded)
+            .and_then(|()| folder::write_sections(path, record, options.selection.sections))
+    });
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
     let report = report::write(record, expanded, observation.take_samples(), options, kinds);

@@ -1,12 +1,12 @@
 //! `--output DIR`: all artefacts of a run.
 
 use crate::options::selection::Selection;
-use crate::output::{comma_separated, details};
+use crate::output::{comma_separated, details, sections};
 use balar_record::json;
 use balar_record::result::RunRecord;
 use balar_record::run_folder::instruction_table;
 use balar_record::system::files::{self, WriteError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Makes `folder` and its parents where they are missing, and sees that files can be made in it.
@@ -42,10 +42,25 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
     match &record.profiles {
         Some(profiles) => files::write_text_with(&by_instruction, |file| instruction_table::write(profiles, file)),
         // What an earlier run has left is of other kernels.
-        None => match fs::remove_file(&by_instruction) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(WriteError { path: by_instruction, cause }),
-            _ => Ok(()),
-        },
+        None => remove(by_instruction),
+    }
+}
+
+/// Writes sections.txt, what `--sections` prints, where that is asked for. Where it is not, one that an earlier run has left goes.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_sections(folder: &Path, record: &RunRecord, is_asked_for: bool) -> Result<(), WriteError> {
+    let path = folder.join("sections.txt");
+    if is_asked_for { files::write(&path, &sections::text(record, None)) } else { remove(path) }
+}
+
+/// Removes what an earlier run has left, if it has.
+fn remove(path: PathBuf) -> Result<(), WriteError> {
+    match fs::remove_file(&path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(WriteError { path, cause }),
+        _ => Ok(()),
     }
 }
 
@@ -63,6 +78,20 @@ mod tests {
         names.sort();
         assert_eq!(names, ["kernels.csv", "stats.csv", "stats.json", "summary.txt", "topology.ron"]);
         assert_eq!(fs::read_to_string(folder.join("stats.json")).expect("text"), json::to_text(&record().document()));
+    }
+
+    #[test]
+    fn sections_are_written_where_they_are_asked_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sections.txt");
+        write_sections(folder.path(), &record(), true).expect("written");
+        let text = fs::read_to_string(&path).expect("text");
+        assert!(text.contains("\nOccupancy\n"), "{text}");
+        // The next run into this folder does not ask for them: they would be another run's.
+        for _ in 0..2 {
+            write_sections(folder.path(), &record(), false).expect("removed");
+            assert!(!path.exists());
+        }
     }
 
     #[test]

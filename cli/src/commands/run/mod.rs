@@ -253,7 +253,7 @@ fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings:
 }
 
 /// Writes the statistics into the folder of `--output`, or to stderr after the program's own output.
-/// Where the folder takes no more, they go to stderr all the same.
+/// Where the folder takes no more, or where the options ask for more than the folder has, they go to stderr all the same.
 fn report(
     record: &RunRecord,
     options: &SimulationOptions,
@@ -262,12 +262,14 @@ fn report(
 ) -> Result<(), Failure> {
     let written = options.output.as_ref().map(|path| {
         let expanded = topology::show(topology, None);
-        folder::write(path, record, &expanded).and(observation.finish(record, &expanded))
+        folder::write(path, record, &expanded)
+            .and_then(|()| folder::write_sections(path, record, options.selection.sections))
+            .and(observation.finish(record, &expanded))
     });
     observation.end(record);
     match &written {
-        Some(Ok(())) => {}
-        Some(Err(_)) | None => {
+        Some(Ok(())) if !options.selection.sections && !options.selection.is_partial() => {}
+        _ => {
             say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
             // Nobody is left to be told that stderr takes no more.
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
