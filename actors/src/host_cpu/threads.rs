@@ -7,6 +7,7 @@ use balar_host::call::{CallClass, Launch};
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
@@ -179,7 +180,7 @@ impl HostCpu {
                     }
                     _ => {}
                 }
-                let launched = launch_in_words(&call);
+                let launched = AskedLaunch::of(&call);
                 let ends_work = matches!(call, Call::CallbackDone { .. });
                 let issued = self.driver.issued();
                 let first = self.driver.next_operation();
@@ -193,7 +194,7 @@ impl HostCpu {
                     self.wake_threads(now, out);
                 }
                 if let (Some(launched), Err(error)) = (launched, &outcome) {
-                    self.launch_refused(caller, launched, *error);
+                    self.launch_refused(caller, &launched, *error);
                 }
                 outcome
             }
@@ -218,7 +219,7 @@ impl HostCpu {
     }
 
     /// CUDA has refused a launch. Of a context that has failed before, that failure is told.
-    fn launch_refused(&mut self, caller: Caller, launched: String, error: CudaError) {
+    fn launch_refused(&mut self, caller: Caller, launched: &AskedLaunch, error: CudaError) {
         if self.driver.failure().is_some() {
             return;
         }
@@ -345,16 +346,26 @@ impl HostCpu {
     }
 }
 
-/// A launch in words; `None` of another call.
-fn launch_in_words(call: &Call) -> Option<String> {
-    match call {
-        Call::Launch(Launch { function, grid, block, .. }) => Some(format!(
-            "the launch of kernel {} with {} blocks of {} threads",
-            function.name,
-            grid.map(|n| n.to_string()).join(" x "),
-            block.map(|n| n.to_string()).join(" x ")
-        )),
-        Call::GraphLaunch { .. } => Some("the launch of a graph".to_owned()),
-        _ => None,
+/// A launch as it was asked for.
+struct AskedLaunch {
+    kernel: Arc<str>,
+    grid: [u32; 3],
+    block: [u32; 3],
+}
+
+impl AskedLaunch {
+    /// `None` of another call.
+    fn of(call: &Call) -> Option<AskedLaunch> {
+        let Call::Launch(Launch { function, grid, block, .. }) = call else { return None };
+        Some(AskedLaunch { kernel: Arc::clone(&function.name), grid: *grid, block: *block })
+    }
+}
+
+impl fmt::Display for AskedLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        let kernel = &self.kernel;
+        write!(f, "the launch of kernel {kernel} with {gx} x {gy} x {gz} blocks of {bx} x {by} x {bz} threads")
     }
 }
