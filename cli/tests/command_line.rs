@@ -751,6 +751,11 @@ fn an_endless_kernel_is_named_where_a_run_ends() {
         (&kernel["ctas"], &kernel["ctas_ended"], &kernel["end_ps"]),
         (&8.into(), &2.into(), &json["sim_time_ps"])
     );
+    // What the six CTAs under way have issued is not lost.
+    let of_sms = json["roll_ups"].as_array().expect("rows").iter();
+    let issued = of_sms.filter(|row| row["what"] == "inst_executed").map(|row| row["sum"].as_u64().unwrap_or(0));
+    assert_eq!(kernel["inst_executed"].as_u64(), Some(issued.sum()));
+    assert!(json["warp_instructions_per_second"].as_f64() > Some(0.0), "{}", json["warp_instructions_per_second"]);
     let position = "in kernel vectorAdd on gpu (launch 0, stream 0: 2 of 8 CTAs done after ";
     assert!(json["problem"].as_str().is_some_and(|problem| problem.contains(position)), "{}", json["problem"]);
     assert!(called.stderr.contains(position), "{}", called.stderr);

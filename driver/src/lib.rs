@@ -7,6 +7,7 @@
 //!
 //! | folder or file | holds |
 //! |---|---|
+//! | `readable_names` | names in messages |
 //! | `keys`, `outcome`, `wait`, [`effect`](Effect) | by what operations are known; who calls, what becomes of a call, what is to be done |
 //! | [`code`] | modules: texts read and linked, variables placed, tables of kernels and variables |
 //! | `order` | operations that wait for each other; streams, events and graphs, which say for what |
@@ -38,6 +39,7 @@ mod memory;
 mod order;
 mod outcome;
 mod process;
+mod readable_names;
 #[cfg(test)]
 mod test_support;
 mod wait;
@@ -50,4 +52,5 @@ pub use launch::OtherNode;
 pub use order::work::Delivery;
 pub use outcome::{Caller, Failure, Outcome};
 pub use process::context::ContextFailure;
+pub use readable_names::readable_names;
 pub use wait::{Then, Until, Wait};

@@ -4,6 +4,7 @@ use crate::call::{Call, CallResult};
 use balar_protocol::ProcessId;
 use balar_protocol::statistics::Verification;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A host thread of a program, numbered from 0 in the order of their first calls, over all processes.
@@ -116,8 +117,8 @@ pub trait HostProgram: Send {
     /// Values that the workload has measured, in display order. Empty before [`Call::Exit`].
     fn measurements(&self) -> Vec<Measurement>;
 
-    /// CTAs of all launches that the program will make, where that is known before it begins.
-    fn planned_ctas(&self) -> Option<u64> {
+    /// CTAs of all launches that the program will make, by the name of their kernel, where that is known before it begins.
+    fn planned_ctas(&self) -> Option<BTreeMap<Arc<str>, u64>> {
         None
     }
 }

@@ -229,13 +229,19 @@ impl Program {
     }
 
     /// An instruction with where it stands, for messages: `vectorAdd.ptx:31: add.f32 %f3, %f1, %f2;`, or of machine code with its
-    /// address, `vectorAdd+0xd0: FADD R9, R4, R3`.
+    /// address, `vectorAdd+0xd0: FADD R9, R4, R3`. Where the code names the line of its source, that comes first, with the lines of the
+    /// calls that were inlined: `sum.cu:7, inlined at sum.cu:17 (vectorAdd+0xd0: FADD R9, R4, R3)`.
     pub fn describe(&self, pc: u32) -> String {
-        if let Some(machine) = &self.machine {
-            return machine.describe(pc);
-        }
-        let position = self.position(pc);
-        format!("{}:{}: {}", self.file_name(pc), position.line, position.text)
+        let own = match &self.machine {
+            Some(machine) => machine.describe(pc),
+            None => {
+                let position = self.position(pc);
+                format!("{}:{}: {}", self.file_name(pc), position.line, position.text)
+            }
+        };
+        let lines = std::iter::successors(self.source_place(pc), |place| place.call());
+        let lines: Vec<String> = lines.map(|place| format!("{}:{}", place.file(), place.line())).collect();
+        if lines.is_empty() { own } else { format!("{} ({own})", lines.join(", inlined at ")) }
     }
 
     /// Where the instruction at `pc` stands in the source; nothing of machine code.

@@ -1,10 +1,10 @@
 //! Follows a run: takes samples from the engine, looks at the live board, and says how the run is.
 
-use super::estimate::estimate;
+use super::estimate::{Work, estimate};
 use super::state::{Gpu, Kernel, LiveState, Measured, Phase, RunFacts, Share, VERSION};
 use super::stopwatch::Stopwatch;
 use balar_actors::engine::{DeadlockReport, LiveBoard, Observer, Sample, SampleKind, SampleLayout, WaitingUnit};
-use balar_experiments::PLANNED_CTAS;
+use balar_actors::gpu::gauges::CTAS_DONE;
 use balar_protocol::SimTime;
 use balar_protocol::launches::LaunchFacts;
 use balar_record::kernel_name::readable_name;
@@ -254,9 +254,8 @@ impl Follower {
         let moment = self.moment(now);
         let [sim_us_per_second, messages_per_second, warp_instructions_per_second] = self.rates(moment);
         let gauges = self.board.values();
-        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
-        let ctas_ended = schedulers().map(|(_, done)| done).sum();
-        let ctas_planned = self.board.value(PLANNED_CTAS).filter(|planned| *planned > 0);
+        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(CTAS_DONE)?, *value)));
+        let work = Work::of(&self.board);
         let took = now.saturating_sub(self.began.unwrap_or(now)).saturating_sub(self.held);
         let mut gpus = self.gpus.clone();
         for gpu in &mut gpus {
@@ -281,9 +280,9 @@ impl Follower {
             sim_us_per_second,
             messages_per_second,
             warp_instructions_per_second,
-            ctas_ended,
-            ctas_planned,
-            estimate: estimate(ctas_ended, ctas_planned, took, self.facts.is_program),
+            ctas_ended: work.ended,
+            ctas_planned: work.planned,
+            estimate: estimate(&work, took, self.facts.is_program),
             kernels_ended: self.ended_by_gpu.values().sum(),
             kernels: self.ended.iter().chain(&self.resident).cloned().collect(),
             gpus,

@@ -6,6 +6,7 @@ use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::detail::Detail;
 use crate::kernel_records::KernelRecords;
+use crate::launches::Unreported;
 use crate::ranges::RangePath;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,8 +78,10 @@ pub struct KernelRecord {
     pub cycles: u64,
     /// Did it end as it should?
     pub completed: bool,
-    /// Sums over those of its CTAs that have ended.
+    /// Sums over its CTAs; of a launch that did not run to its end, over those that had begun by then.
     pub counters: KernelCounters,
+    /// Of these CTAs, those that have not run to their end.
+    pub ctas_unfinished: u64,
 }
 
 /// Whether the simulated program's result is right.
@@ -117,6 +120,10 @@ pub struct ProgramOutcome {
     pub results: Vec<(String, f64, String)>,
     /// What its kernels printed and the host has taken.
     pub printed: Vec<u8>,
+    /// Launches that CUDA refused, so that no kernel began.
+    pub launches_refused: u64,
+    /// The first of them, and why.
+    pub first_refused: Option<String>,
 }
 
 /// A field of a [`DataTable`].
@@ -169,6 +176,8 @@ pub struct StatisticSink {
     pub kernels: KernelRecords,
     /// What units count of launches.
     pub shares: LaunchTotals,
+    /// What CTAs did of which the CTA schedulers have not heard.
+    pub unreported: Vec<Unreported>,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
     /// What units have recorded line by line.

@@ -181,6 +181,19 @@ impl RunRecord {
         }
     }
 
+    /// Launches that CUDA refused in a program that went on all the same, in words; `None` where there are none, and where the program itself
+    /// failed, which is told as what went wrong.
+    pub fn refused_launches(&self) -> Option<String> {
+        let program = self.statistics.outcome.as_ref().filter(|program| program.error.is_none())?;
+        let first = program.first_refused.as_ref()?;
+        let others = match program.launches_refused.saturating_sub(1) {
+            0 => String::new(),
+            1 => "; 1 more launch was refused".to_owned(),
+            others => format!("; {others} more launches were refused"),
+        };
+        Some(format!("{first}{others}; the program went on"))
+    }
+
     /// Where a run was when `what` ended it.
     fn broken_off(&self, what: &str) -> Cause {
         let running = self.running_kernels().map(|kernels| format!(" in {kernels}")).unwrap_or_default();
@@ -509,7 +522,7 @@ mod tests {
         record.statistics.kernels = kernels.into_iter().collect();
     }
 
-    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended.
+    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended while 2 were under way.
     fn interrupted() -> RunRecord {
         let mut record = record();
         record.ending = Ending::Interrupted;
@@ -517,9 +530,29 @@ mod tests {
         change(&mut record, 2, |kernel| {
             (kernel.completed, kernel.end_ps, kernel.cycles) = (false, end, 77);
             kernel.name = "_Z4spinIiEvPVT_".into();
-            kernel.counters.ctas.ctas_launched = 3;
+            (kernel.counters.ctas.ctas_launched, kernel.ctas_unfinished) = (5, 2);
         });
         record
+    }
+
+    #[test]
+    fn refused_launches_are_told_where_the_program_went_on() {
+        let mut record = record();
+        assert_eq!(record.refused_launches(), None);
+        let program = program(&mut record);
+        program.first_refused = Some("the launch of kernel k was refused: cudaErrorInvalidConfiguration".to_owned());
+        program.launches_refused = 1;
+        let said = "the launch of kernel k was refused: cudaErrorInvalidConfiguration";
+        assert_eq!(record.refused_launches(), Some(format!("{said}; the program went on")));
+        let told = |record: &mut RunRecord, count, error: Option<&str>| {
+            let program = self::program(record);
+            (program.launches_refused, program.error) = (count, error.map(str::to_owned));
+            record.refused_launches()
+        };
+        let three = told(&mut record, 3, None);
+        assert_eq!(three, Some(format!("{said}; 2 more launches were refused; the program went on")));
+        assert_eq!(record.status(), ExitStatus::Done);
+        assert_eq!(told(&mut record, 3, Some("a trap")), None);
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub fn record() -> RunRecord {
                 },
                 ..KernelCounters::default()
             },
+            ctas_unfinished: 0,
         });
     }
     statistics.outcome = Some(ProgramOutcome {
@@ -63,6 +64,8 @@ pub fn record() -> RunRecord {
         verification: Verification::Passed,
         error: None,
         printed: Vec::new(),
+        launches_refused: 0,
+        first_refused: None,
         results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
     });
     RunRecord {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -569,12 +569,15 @@ impl HostProgram for ScriptedProgram {
         self.outcome.printed.extend_from_slice(text);
     }
 
-    fn planned_ctas(&self) -> Option<u64> {
-        let ctas = self.actions.iter().map(|action| match action {
-            Action::Launch { shape, .. } => shape.grid.iter().map(|&n| u64::from(n)).product(),
-            _ => 0,
-        });
-        Some(ctas.sum())
+    fn planned_ctas(&self) -> Option<BTreeMap<Arc<str>, u64>> {
+        let mut planned = BTreeMap::new();
+        for action in &self.actions {
+            if let Action::Launch { kernel, shape, .. } = action {
+                let ctas: u64 = shape.grid.iter().map(|&n| u64::from(n)).product();
+                *planned.entry(Arc::clone(kernel)).or_default() += ctas;
+            }
+        }
+        Some(planned)
     }
 
     fn verification(&self) -> &Verification {

@@ -328,6 +328,7 @@ impl Coordinator {
         let mut statistics = StatisticSink::default();
         let mut lost_statistics = Vec::new();
         let mut waiting = Vec::new();
+        let mut unreported = Vec::new();
         for result in self.results.drain(..) {
             match result.statistics {
                 Ok(mut sink) => {
@@ -335,13 +336,15 @@ impl Coordinator {
                     statistics.tables.append(&mut sink.tables);
                     statistics.kernels.append(&sink.kernels);
                     statistics.shares.append(sink.shares);
+                    unreported.append(&mut sink.unreported);
                     statistics.outcome = sink.outcome.or(statistics.outcome);
                 }
                 Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),
             }
             waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
-        statistics.kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
+        let kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
+        statistics.kernels = kernels.completed_by(&unreported);
         let outcome = match (ending, self.failure.take()) {
             (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
                 Outcome::UnitBroken { path: path(unit), time, message }

@@ -3,6 +3,7 @@
 pub mod copy_engine;
 pub mod crossbar;
 pub mod cta_scheduler;
+pub mod gauges;
 pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;

@@ -286,6 +286,8 @@ struct HostCpu {
     exit_error: Option<String>,
     /// All that the kernels have printed.
     printed: Vec<u8>,
+    /// Launches that were refused: how many, and the first one.
+    refused: (u64, Option<String>),
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
@@ -348,6 +350,7 @@ impl HostCpu {
             conditions: Conditions::default(),
             exit_error: None,
             printed: Vec::new(),
+            refused: (0, None),
             not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
             activity: ActivityLog::new(gpus.len()),
@@ -510,6 +513,8 @@ impl Unit for HostCpu {
             finished: self.ended,
             error: self.exit_error.clone().or_else(unreported),
             printed: self.printed.clone(),
+            launches_refused: self.refused.0,
+            first_refused: self.refused.1.clone(),
             ..Default::default()
         };
         if self.ended {

@@ -2,11 +2,12 @@
 
 use super::HostCpu;
 use crate::engine::Outbox;
-use balar_driver::{Caller, Outcome, Then, Wait};
-use balar_host::call::CallClass;
+use balar_driver::{Caller, Outcome, Then, Wait, readable_names};
+use balar_host::call::{CallClass, Launch};
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
@@ -179,6 +180,7 @@ impl HostCpu {
                     }
                     _ => {}
                 }
+                let launched = AskedLaunch::of(&call);
                 let ends_work = matches!(call, Call::CallbackDone { .. });
                 let issued = self.driver.issued();
                 let first = self.driver.next_operation();
@@ -190,6 +192,9 @@ impl HostCpu {
                 }
                 if ends_work {
                     self.wake_threads(now, out);
+                }
+                if let (Some(launched), Err(error)) = (launched, &outcome) {
+                    self.launch_refused(caller, &launched, *error);
                 }
                 outcome
             }
@@ -211,6 +216,20 @@ impl HostCpu {
             }
             outcome => self.call_goes_on(now, thread, name, outcome),
         }
+    }
+
+    /// CUDA has refused a launch. Of a context that has failed before, that failure is told.
+    fn launch_refused(&mut self, caller: Caller, launched: &AskedLaunch, error: CudaError) {
+        if self.driver.failure().is_some() {
+            return;
+        }
+        let why = match self.driver.last_error(caller.context.process()) {
+            Some((last, text)) if *last == error => format!(": {text}"),
+            _ => String::new(),
+        };
+        self.refused.0 += 1;
+        let text = || readable_names(&format!("{launched} was refused: {error}{why}"));
+        self.refused.1.get_or_insert_with(text);
     }
 
     /// A call that has waited goes on, at no cost.
@@ -324,5 +343,29 @@ impl HostCpu {
             (None, None) => CallResult::None,
         };
         self.call_returns(returned, id, result);
+    }
+}
+
+/// A launch as it was asked for.
+struct AskedLaunch {
+    kernel: Arc<str>,
+    grid: [u32; 3],
+    block: [u32; 3],
+}
+
+impl AskedLaunch {
+    /// `None` of another call.
+    fn of(call: &Call) -> Option<AskedLaunch> {
+        let Call::Launch(Launch { function, grid, block, .. }) = call else { return None };
+        Some(AskedLaunch { kernel: Arc::clone(&function.name), grid: *grid, block: *block })
+    }
+}
+
+impl fmt::Display for AskedLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        let kernel = &self.kernel;
+        write!(f, "the launch of kernel {kernel} with {gx} x {gy} x {gz} blocks of {bx} x {by} x {bz} threads")
     }
 }

@@ -114,13 +114,17 @@ fn replay(
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
+    if !options.simulation.quiet {
+        say_what_is_compared(&header, topology, options);
+    }
     let loaded = DeviceCode { initial: code.clone(), choice: code_choice(&options.simulation)? };
     let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;
         let host: Box<dyn Host> = match recorded {
             Recorded::Own(trace) => {
-                Box::new(Replay::new(*trace, window.clone(), !options.unchecked).map_err(io::Error::other)?)
+                let replay = Replay::new(*trace, window.clone(), !options.unchecked).map_err(io::Error::other)?;
+                Box::new(replay.on(&topology.name))
             }
             Recorded::Balar(trace) => Box::new(BalarReplay::new(trace)),
         };
@@ -131,6 +135,22 @@ fn replay(
     };
     let result = simulate_host_with_code(topology, &loaded, start, engine_options);
     Ok(Replayed { result, header, recording })
+}
+
+/// Says what a replay on another node than the recording's compares, and what it does not.
+fn say_what_is_compared(header: &Header, topology: &Topology, options: &ReplayOptions) {
+    // Traces of Balar do not say where they were recorded.
+    if header.topology.is_empty() || header.topology == topology.name {
+        return;
+    }
+    let data = if options.unchecked { "not compared (--unchecked)" } else { "compared" };
+    say(format_args!(
+        "note: {} was recorded on {}: on {} the data that come back are {data}; times and the text that kernels print are not, and \
+         addresses have to be the same",
+        options.trace.display(),
+        header.topology,
+        topology.name
+    ));
 }
 
 /// The folder of a trace that is named by its folder, or by the file in it that lists the calls.

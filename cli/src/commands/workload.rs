@@ -65,7 +65,7 @@ pub fn tell(
         if !options.quiet {
             folder::tell_removed(path, &removed);
         }
-        Ok(())
+        folder::write_sections(path, record, options.selection.sections)
     });
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
@@ -77,6 +77,9 @@ pub fn tell(
     }
     if let Some(problem) = record.problem() {
         say(format_args!("error: {problem}"));
+    }
+    if let Some(refused) = record.refused_launches() {
+        say(format_args!("balar-actors: {refused}"));
     }
     match record.status() {
         ExitStatus::Bug => say(BUG),

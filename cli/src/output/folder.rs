@@ -1,13 +1,13 @@
 //! `--output DIR`: all artefacts of a run.
 
 use crate::options::selection::Selection;
-use crate::output::{comma_separated, details, summary};
+use crate::output::{comma_separated, details, sections, summary};
 use balar_record::json;
 use balar_record::result::RunRecord;
 use balar_record::run_folder::instruction_table;
 use balar_record::system::failure::say;
 use balar_record::system::files::{self, WriteError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Files of tables that drivers of unified memory record; an earlier run may have left them where this one has none.
@@ -65,7 +65,17 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
     Ok(removed)
 }
 
-/// Removes a file, if it is there.
+/// Writes sections.txt, what `--sections` prints, where that is asked for. Where it is not, one that an earlier run has left goes.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_sections(folder: &Path, record: &RunRecord, is_asked_for: bool) -> Result<(), WriteError> {
+    let path = folder.join("sections.txt");
+    if is_asked_for { files::write(&path, &sections::text(record, None)) } else { remove(&path).map(|_| ()) }
+}
+
+/// Removes a file. Returns whether it was there.
 ///
 /// # Errors
 ///
@@ -144,6 +154,20 @@ mod tests {
         fs::write(folder.path().join("sweep.json"), "{}").expect("written");
         let error = prepare(folder.path()).expect_err("a sweep").to_string();
         assert!(error.contains("it is the folder of a sweep"), "{error}");
+    }
+
+    #[test]
+    fn sections_are_written_where_they_are_asked_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sections.txt");
+        write_sections(folder.path(), &record(), true).expect("written");
+        let text = fs::read_to_string(&path).expect("text");
+        assert!(text.contains("\nOccupancy\n"), "{text}");
+        // The next run into this folder does not ask for them: they would be another run's.
+        for _ in 0..2 {
+            write_sections(folder.path(), &record(), false).expect("removed");
+            assert!(!path.exists());
+        }
     }
 
     #[test]

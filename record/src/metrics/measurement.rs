@@ -13,6 +13,7 @@ use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelRecord, StatisticRow};
 use balar_protocol::{GpuDescription, SimTime};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A metric over units that share a label.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +164,28 @@ impl<'a> Measurement<'a> {
         parts.reduce(Parts::and)?.value()
     }
 
+    /// A metric over launches, one reading for each GPU that they ran on. Empty where launches do not have it.
+    pub fn readings_of_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Vec<Reading> {
+        let Some(formula) = metric.launch_formula() else { return Vec::new() };
+        by_gpu(launches, |launch| self.parts_of_launch(metric, &formula, launch))
+    }
+
+    /// A counter of units at a place, of launches: one reading for each GPU that they ran on. Empty where launches do not have it.
+    pub fn counter_of_launches(
+        &self,
+        place: Place,
+        counter: &str,
+        launches: impl Iterator<Item = KernelRecord>,
+    ) -> Vec<Reading> {
+        let Some(at) = place_of_counter(place, counter) else { return Vec::new() };
+        by_gpu(launches, |launch| launch.known_counters().nth(at).flatten().map(Parts::Sum))
+    }
+
+    /// The place of the unit at a location; `None` where no unit with a place is there.
+    pub fn place_of(&self, location: &str) -> Option<Place> {
+        self.units.iter().find(|(_, rows)| rows[0].location == location).map(|(place, _)| *place)
+    }
+
     /// A metric over all units of the node together.
     pub fn total(&self, metric: &Metric) -> Option<Reading> {
         self.readings(metric, |_| true, |_| String::new()).pop()
@@ -239,6 +262,22 @@ impl<'a> Measurement<'a> {
 fn greatest(names: &[&str], value: impl Fn(&Metric) -> Option<Value>) -> Option<Value> {
     let parts = names.iter().filter_map(|name| METRICS.iter().find(|metric| metric.name == *name));
     parts.filter_map(value).max_by(|a, b| a.real().total_cmp(&b.real()))
+}
+
+/// What launches have, one reading for each GPU that they ran on.
+fn by_gpu(
+    launches: impl Iterator<Item = KernelRecord>,
+    parts_of: impl Fn(&KernelRecord) -> Option<Parts>,
+) -> Vec<Reading> {
+    let mut of_gpus: Vec<(Arc<str>, Vec<Parts>)> = Vec::new();
+    for launch in launches {
+        let Some(parts) = parts_of(&launch) else { continue };
+        match of_gpus.iter_mut().find(|(gpu, _)| *gpu == launch.gpu) {
+            Some((_, known)) => known.push(parts),
+            None => of_gpus.push((launch.gpu, vec![parts])),
+        }
+    }
+    of_gpus.into_iter().filter_map(|(gpu, parts)| Reading::of(gpu.to_string(), &parts)).collect()
 }
 
 /// Is it what SMs share: crossbar, L2, memory?

@@ -162,6 +162,7 @@ impl CtaScheduler {
             cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },
             completed,
             counters: KernelCounters { ctas: kernel.counters, ..KernelCounters::default() },
+            ctas_unfinished: 0,
         }
     }
 }

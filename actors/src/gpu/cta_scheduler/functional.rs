@@ -57,7 +57,7 @@ impl CtaScheduler {
         let Some(index) = self.resident(end.launch) else { return };
         let Some(sm) = self.sms.index_of(port) else { return };
         self.state.counters.ctas_completed += u64::from(end.count);
-        self.progress.ctas_done.add(end.count.into());
+        self.progress.ctas_ended(end.count.into());
         let kernel = &mut self.state.resident[index];
         kernel.of_sm[sm] = kernel.of_sm[sm].saturating_sub(end.count);
         kernel.counters.add(&end.counters);

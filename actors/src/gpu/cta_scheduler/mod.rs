@@ -10,6 +10,7 @@ mod device_launches;
 mod endings;
 mod functional;
 mod kernels;
+mod progress;
 mod sm_map;
 #[cfg(test)]
 mod tests;
@@ -23,18 +24,19 @@ use crate::catalogue::{
     SmResources, UnitDefinition,
 };
 use crate::engine::{
-    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
-    complete_launch, restore_state, save_state,
+    CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch,
+    restore_state, save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::launches::{LaunchFacts, LaunchSink};
+use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use device_launches::DeviceLaunches;
 use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
+use progress::Progress;
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
@@ -180,24 +182,6 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
     (sms, unfit)
 }
 
-/// What the scheduler shows on the live board, under its path: CTAs done, and the kernel that started last.
-#[derive(Default)]
-struct Progress {
-    ctas_done: Gauge,
-    board: LiveBoard,
-    kernel_name: String,
-}
-
-impl Progress {
-    fn on(board: &LiveBoard, path: &str) -> Progress {
-        Progress {
-            ctas_done: board.gauge(&format!("{path}.ctas_done")),
-            board: board.clone(),
-            kernel_name: format!("{path}.kernel"),
-        }
-    }
-}
-
 /// Everything that changes, beside the map of the SMs.
 #[derive(Serialize, Deserialize)]
 struct State {
@@ -225,6 +209,8 @@ struct State {
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: KernelRecords,
+    /// What CTAs did whose ends came after their launches had been broken off.
+    late: Vec<Unreported>,
 }
 
 /// The unit.
@@ -291,6 +277,7 @@ impl CtaScheduler {
                 active_since: None,
                 counters: CtaSchedulerCounters::default(),
                 records: KernelRecords::default(),
+                late: Vec::new(),
             },
             progress: Progress::default(),
             ended: None,
@@ -338,13 +325,16 @@ impl CtaScheduler {
     /// A CTA has ended on the SM at `port`.
     fn cta_completed(&mut self, now: SimTime, port: PortId, completion: &CtaCompletion, out: &mut Outbox) {
         if !self.sms.release(port, completion.slot, completion.launch) {
-            return;
+            // Its launch has been broken off meanwhile.
+            let late = Unreported::among(&mut self.state.late, completion.launch);
+            return late.add_unfinished(&completion.counters);
         }
         self.state.counters.ctas_completed += 1;
-        self.progress.ctas_done.add(1);
+        self.progress.ctas_ended(1);
         self.retry_placement(now);
         let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
+        self.progress.timed_cta_ended(&kernel.launch.name, completion.counters.inst_executed);
         if let Some(timeline) = &self.timeline {
             timeline.lock().ctas_change(now, -1, &kernel.launch);
         }
@@ -409,7 +399,7 @@ impl CtaScheduler {
             let Some(queue) = self.state.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
-            self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
+            self.progress.kernel_starts(&launch.name);
             if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
                 timeline.lock().starts(now, &launch);
             }
@@ -499,6 +489,7 @@ impl CtaScheduler {
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;
+            self.progress.timed_cta_begins(&kernel.launch.name);
             if cycle > self.state.placement_cycle {
                 self.state.placement_cycle = cycle;
                 self.state.placed_in_cycle = 0;
@@ -606,6 +597,7 @@ impl Unit for CtaScheduler {
         for kernel in self.state.resident.iter().chain(self.waiting_parents()) {
             sink.kernels.push(&self.record_of(kernel, end, false));
         }
+        sink.unreported.extend_from_slice(&self.state.late);
     }
 
     fn counts_by_time(&self) -> bool {

@@ -72,6 +72,7 @@ impl<P: Profile> Unit for Sm<P> {
             self.state.late_cycle = end_cycle;
         }
         self.writer.close();
+        self.wiring.shown_instructions.after_window(&self.state.warps);
         match self.next_event() {
             u64::MAX => NextWake::OnMessage,
             cycle => NextWake::At(clock.time_of(cycle.max(end_cycle))),
@@ -88,11 +89,13 @@ impl<P: Profile> Unit for Sm<P> {
     }
 
     fn records(&self, sink: &mut StatisticSink) {
+        let State { warps, functional, cycle, .. } = &self.state;
+        let cycle = self.wiring.ports.clock.cycle_at_or_after(sink.now).max(*cycle);
         if let Some(profiles) = &self.wiring.profiles {
-            let State { warps, cycle, .. } = &self.state;
-            let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
-            self.give_profile(profiles, &warps.profile((*cycle).max(now)));
+            self.give_profile(profiles, &warps.profile(cycle));
         }
+        sink.unreported.extend(warps.unreported(cycle, sink.now));
+        functional.unreported(&mut sink.unreported);
     }
 
     fn counts_by_time(&self) -> bool {

@@ -20,8 +20,9 @@ use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
 use crate::catalogue::{BuildContext, InstructionProfiles, Peer};
-use crate::engine::Outbox;
+use crate::engine::{Gauge, Outbox};
 use crate::gpu::CachesBetweenKernels;
+use crate::gpu::gauges::WARP_INSTRUCTIONS;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
 use balar_isa::interpreter::member_mask_hazard;
@@ -66,6 +67,41 @@ pub(super) struct Wiring {
     pub(super) profiles: Option<Arc<InstructionProfiles>>,
     /// Where to tell of CTAs.
     pub(super) timeline: Option<SmTimeline>,
+    /// Where to show the warp instructions so far.
+    pub(super) shown_instructions: ShownInstructions,
+}
+
+/// The SM's gauge on the live board.
+#[derive(Debug)]
+pub(super) struct ShownInstructions {
+    gauge: Gauge,
+    /// Windows since it was set.
+    windows: u32,
+}
+
+impl ShownInstructions {
+    /// Windows that an SM runs between two times: to sum over its CTAs in each would cost more than most windows do.
+    const WINDOWS: u32 = 256;
+
+    fn of(context: &BuildContext) -> ShownInstructions {
+        let gauge = context.surroundings.board.gauge(&format!("{}{WARP_INSTRUCTIONS}", context.path));
+        ShownInstructions { gauge, windows: 0 }
+    }
+
+    /// Shows the instructions as they are now.
+    fn show<P: Profile>(&mut self, warps: &Warps<P>) {
+        self.windows = 0;
+        self.gauge.set(warps.instructions());
+    }
+
+    /// A window has been run.
+    #[inline]
+    pub(super) fn after_window<P: Profile>(&mut self, warps: &Warps<P>) {
+        self.windows += 1;
+        if self.windows >= Self::WINDOWS {
+            self.show(warps);
+        }
+    }
 }
 
 /// All that the SM's future depends on, with its open write log.
@@ -173,6 +209,7 @@ impl<P: Profile> Sm<P> {
                 },
                 profiles: context.surroundings.instruction_profiles.clone(),
                 timeline: SmTimeline::of(context, Clock::new(parameters.clock)),
+                shown_instructions: ShownInstructions::of(context),
             },
             state: State {
                 warps,
@@ -214,6 +251,7 @@ impl<P: Profile> Sm<P> {
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
         let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
         let Some((launch, counters, stores_under_way)) = ended else { return };
+        self.wiring.shown_instructions.show(&self.state.warps);
         if let Some(timeline) = &mut self.wiring.timeline {
             timeline.ends(cta as u16, cycle);
         }
@@ -222,7 +260,9 @@ impl<P: Profile> Sm<P> {
         }
         let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault, stores_under_way };
         let message = Payload::Cta(CtaMessage::Completed(Box::new(completion)));
-        out.send(self.wiring.cta, self.wiring.ports.clock.time_of(cycle), message);
+        let at = self.wiring.ports.clock.time_of(cycle);
+        self.state.warps.cta(cta).end_is_heard = at + out.latency(self.wiring.cta);
+        out.send(self.wiring.cta, at, message);
     }
 
     /// The warp's kernel cannot go on.

@@ -82,11 +82,37 @@ impl<'a> Counts<'a> {
         quotient(self.get("thread_inst_executed")?, self.executed())
     }
 
-    /// Sectors of an access of global memory, on average; `None` where there was none.
+    /// Sectors of an access of global or local memory, on average; `None` where there was none.
     pub fn sectors_per_access(&self) -> Option<f64> {
         let both = |load: &str, store: &str| Some(self.get(load)? + self.get(store)?);
         let sectors = both("l1_sectors_load", "l1_sectors_store")?;
         quotient(sectors, both("l1_accesses_load", "l1_accesses_store")?)
+    }
+
+    /// Sectors of a load, on average; `None` where there was none.
+    pub fn sectors_per_load(&self) -> Option<f64> {
+        quotient(self.get("l1_sectors_load")?, self.get("l1_accesses_load")?)
+    }
+
+    /// Sectors of a store, on average; `None` where there was none.
+    pub fn sectors_per_store(&self) -> Option<f64> {
+        quotient(self.get("l1_sectors_store")?, self.get("l1_accesses_store")?)
+    }
+
+    /// The same in words: `4.0`, or `4/32` where a row has loads and stores that differ; `None` where there was no access.
+    pub fn sectors(&self) -> Option<String> {
+        let short = |sectors: f64| format!("{sectors:.1}").trim_end_matches(".0").to_owned();
+        match (self.sectors_per_load(), self.sectors_per_store()) {
+            (Some(load), Some(store)) if short(load) != short(store) => {
+                Some(format!("{}/{}", short(load), short(store)))
+            }
+            (load, store) => load.or(store).map(|sectors| format!("{sectors:.1}")),
+        }
+    }
+
+    /// The more of both; 0 where there was no access.
+    fn most_sectors(&self) -> f64 {
+        self.sectors_per_load().unwrap_or(0.0).max(self.sectors_per_store().unwrap_or(0.0))
     }
 
     /// Wavefronts of shared memory beyond the least; `None` where shared memory was not accessed.
@@ -203,10 +229,7 @@ impl<'a> KernelHotspots<'a> {
                 let lanes = |row: &HotRow<'_>| row.counts.lanes().unwrap_or(f64::INFINITY);
                 lanes(a).total_cmp(&lanes(b))
             }),
-            Sort::Sectors => self.rows.sort_by(|a, b| {
-                let sectors = |row: &HotRow<'_>| row.counts.sectors_per_access().unwrap_or(0.0);
-                sectors(b).total_cmp(&sectors(a))
-            }),
+            Sort::Sectors => self.rows.sort_by(|a, b| b.counts.most_sectors().total_cmp(&a.counts.most_sectors())),
             Sort::Cycles => self.rows.sort_by_key(|row| Reverse(row.counts.cycles())),
             Sort::Conflicts => self.rows.sort_by_key(|row| Reverse(row.counts.bank_conflicts())),
             Sort::Counter(name) => self.rows.sort_by_key(|row| Reverse(row.counts.get(name))),

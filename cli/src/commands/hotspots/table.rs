@@ -88,7 +88,7 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>, by: By) -> Vec<String> {
         counts.executed().to_string(),
         or_dash(counts.lanes().map(|lanes| format!("{lanes:.1}"))),
         stalls(row),
-        or_dash(counts.sectors_per_access().map(|sectors| format!("{sectors:.1}"))),
+        or_dash(counts.sectors()),
         or_dash(counts.bank_conflicts().map(|conflicts| conflicts.to_string())),
     ];
     let line = row.line.as_ref().map(|line| format!("{}:{}", file_name(&line.file), line.line));
@@ -96,7 +96,9 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>, by: By) -> Vec<String> {
         By::Instruction => cells.extend([place(kernel, row, line), shown(&row.text)]),
         By::Line => {
             let function = function_name(&row.function);
-            cells.extend([line.unwrap_or_else(|| "(no line)".to_owned()), function, row.instructions.to_string()]);
+            // Of code without any line, where lines would come from.
+            let none = if kernel.has_source { "(no line)" } else { "(no line: compiled without -lineinfo)" };
+            cells.extend([line.unwrap_or_else(|| none.to_owned()), function, row.instructions.to_string()]);
         }
         By::Function => cells.extend([function_name(&row.function), row.instructions.to_string()]),
         By::Opcode => cells.extend([row.text.clone(), row.instructions.to_string()]),

@@ -323,7 +323,7 @@ fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings:
 }
 
 /// Writes the statistics into the folder of `--output`, or to stderr after the program's own output.
-/// Where the folder takes no more, they go to stderr all the same.
+/// Where the folder takes no more, or where the options ask for more than the folder has, they go to stderr all the same.
 fn report(
     record: &RunRecord,
     options: &SimulationOptions,
@@ -332,10 +332,11 @@ fn report(
 ) -> Result<(), Failure> {
     let written = options.output.as_ref().map(|path| {
         let expanded = topology::show(topology, None);
-        let written = folder::write(path, record, &expanded).map(|removed| {
+        let written = folder::write(path, record, &expanded).and_then(|removed| {
             if !options.quiet {
                 folder::tell_removed(path, &removed);
             }
+            folder::write_sections(path, record, options.selection.sections)
         });
         written.and(observation.finish(record, &expanded))
     });
@@ -345,16 +346,16 @@ fn report(
         say(format_args!("balar-actors: {} made no CUDA call that takes time: nothing was simulated", record.workload));
     }
     match &written {
-        Some(Ok(())) => {}
+        Some(Ok(())) if !options.selection.sections && !options.selection.is_partial() => {}
         // A table would have nothing but zeros.
-        Some(Err(_)) | None if made_no_call && options.format == Format::Table => {}
-        Some(Err(_)) | None => {
+        _ if made_no_call && options.format == Format::Table => {}
+        _ => {
             say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
             // Nobody is left to be told that stderr takes no more.
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
         }
     }
-    if let Some(problem) = record.problem() {
+    for problem in record.problem().into_iter().chain(record.refused_launches()) {
         say(format_args!("balar-actors: {problem}"));
     }
     // The exit code is the program's.

@@ -22,6 +22,7 @@ use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::Program;
 use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Payload, SimTime};
 use cta::{FunctionalCta, Waits};
@@ -73,6 +74,16 @@ impl Functional {
             }
             !of_launch
         });
+    }
+
+    /// Adds what the CTAs did that are under way.
+    pub(super) fn unreported(&self, unreported: &mut Vec<Unreported>) {
+        for &slot in &self.running {
+            let cta = &self.ctas[slot as usize].slot;
+            if let Some(launch) = &cta.launch {
+                Unreported::among(unreported, launch.id).add_unfinished(&cta.counters);
+            }
+        }
     }
 
     /// What it waits for, in words; `None` where it has nothing to do.

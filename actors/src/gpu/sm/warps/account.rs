@@ -6,9 +6,10 @@ use super::parties::Parties;
 use super::slot::Status;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use crate::gpu::sm::profile::{NoProfile, Profile};
+use balar_protocol::SimTime;
 use balar_protocol::by_launch::{LaunchTotals, Share};
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::launches::{LaunchCounts, LaunchSink};
+use balar_protocol::launches::{LaunchCounts, LaunchSink, Unreported};
 use balar_protocol::statistics::CtaCounters;
 
 impl<P: Profile> Warps<P> {
@@ -25,6 +26,12 @@ impl<P: Profile> Warps<P> {
             kernels.add(&cta.counters);
         }
         (counters, kernels)
+    }
+
+    /// Warp instructions that the CTAs have executed, those that are here included.
+    pub fn instructions(&self) -> u64 {
+        let here = self.ctas.iter().filter(|cta| cta.launch.is_some()).map(|cta| cta.counters.inst_executed);
+        self.completed.inst_executed + here.sum::<u64>()
     }
 
     /// Where the cycles of warps went by launch, all cycles before `cycle`.
@@ -78,6 +85,28 @@ impl<P: Profile> Warps<P> {
     /// Gives where the cycles of warps went whose launches have left the SM, by launch.
     pub fn shares(&mut self, totals: &mut LaunchTotals) {
         self.parties.by_launch().give(totals);
+    }
+
+    /// What CTAs did of which the CTA scheduler has not heard at `now`: those that are here, up to `cycle`, those that were broken off, and
+    /// those whose end is on its way.
+    pub fn unreported(&self, cycle: u64, now: SimTime) -> Vec<Unreported> {
+        let mut unreported = self.broken_off.clone();
+        if self.resident_ctas > 0 {
+            let cycle = cycle.max(self.wheel.now());
+            for (launch, share) in self.settled(cycle).shares(cycle) {
+                share.give(&mut Unreported::among(&mut unreported, launch).counters.units);
+            }
+        }
+        for cta in &self.ctas {
+            match (&cta.launch, cta.constants_of) {
+                (Some(launch), _) => Unreported::among(&mut unreported, launch.id).add_unfinished(&cta.counters),
+                (None, Some(launch)) if cta.end_is_heard > now => {
+                    Unreported::among(&mut unreported, launch).counters.ctas.add(&cta.counters);
+                }
+                (None, _) => {}
+            }
+        }
+        unreported
     }
 
     /// From now on what CTAs did is kept by launch, too.

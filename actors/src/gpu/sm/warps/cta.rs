@@ -4,9 +4,9 @@ use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
-use balar_protocol::ContextId;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::CtaCounters;
+use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct CtaSlot {
     pub shared: Vec<u8>,
     /// What it has done so far.
     pub counters: CtaCounters,
+    /// When the CTA scheduler hears of the end of the CTA that was here last.
+    pub end_is_heard: SimTime,
     /// What it asks of the device runtime.
     pub device_runtime: DeviceRuntime,
     barriers: [Barrier; BARRIERS],

@@ -22,7 +22,7 @@ use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::program::Pipe;
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::launches::LaunchCounts;
+use balar_protocol::launches::{LaunchCounts, Unreported};
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::CtaCounters;
 use copies::{Arrival, End};
@@ -76,6 +76,8 @@ pub struct Warps<P: Profile = NoProfile> {
     pub profile: P,
     /// What CTAs did that are here no longer.
     completed: CtaCounters,
+    /// What CTAs did that were broken off with their launches.
+    broken_off: Vec<Unreported>,
     /// The same by launch, since it was last asked for, where the run is watched by launch.
     #[serde(skip)]
     by_launch: Option<Vec<LaunchCounts>>,

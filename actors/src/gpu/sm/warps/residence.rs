@@ -12,6 +12,7 @@ use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use std::sync::Arc;
 
@@ -246,10 +247,12 @@ impl<P: Profile> Warps<P> {
         (0..self.ctas.len()).filter(runs)
     }
 
-    /// The launch has failed elsewhere: its CTAs are dropped without a word.
+    /// The launch has failed elsewhere: its CTAs are dropped, and the scheduler is not told what they did.
     pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
         for cta in self.ctas_of(launch).collect::<Vec<_>>() {
-            self.end_cta(cta, true, cycle);
+            if let Some((_, counters, _)) = self.end_cta(cta, true, cycle) {
+                Unreported::among(&mut self.broken_off, launch).add_unfinished(&counters);
+            }
         }
     }
 }
