@@ -151,6 +151,7 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
         seats,
         hand_over: Schedule::new(at, codes),
         calls,
+        span: tracing::Span::current(),
     };
     let setup = CoordinatorSetup {
         surroundings,

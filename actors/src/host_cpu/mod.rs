@@ -21,6 +21,7 @@ mod host_time;
 mod managed;
 #[cfg(test)]
 mod programs;
+mod spans;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
@@ -50,6 +51,7 @@ use costs::Staging;
 use dma::HostPages;
 use functional::MadeCopies;
 use host_time::HostTime;
+use spans::Spans;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use threads::Threads;
@@ -293,6 +295,7 @@ struct HostCpu {
     activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
+    spans: Spans,
 }
 
 /// What the unit does by itself.
@@ -352,6 +355,7 @@ impl HostCpu {
             counters: HostCpuCounters::default(),
             activity: ActivityLog::new(gpus.len()),
             timeline: None,
+            spans: Spans::default(),
         }
     }
 
