@@ -93,8 +93,8 @@ impl Access {
         let by_query = parameter(query, "token");
         let by_header = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         let name = self.cookie_name();
-        let cookies = text(COOKIE).into_iter().flat_map(Cookie::split_parse).flatten();
-        let by_cookie = cookies.into_iter().find(|cookie| cookie.name() == name);
+        let mut cookies = text(COOKIE).into_iter().flat_map(Cookie::split_parse).flatten();
+        let by_cookie = cookies.find(|cookie| cookie.name() == name);
         let given = [by_query.as_deref(), by_header, by_cookie.as_ref().map(Cookie::value)];
         if given.into_iter().flatten().any(|given| self.is_token(given)) { Ok(()) } else { Err(Refusal::NoToken) }
     }

@@ -4,11 +4,12 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 //!
-//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over. `threads.rs` has the
-//! program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages for the copy engines,
-//! `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask. A copy that is not timed is an entry of this unit's own log, and is
-//! done when the epoch ends. Managed memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port
-//! `managed`: then prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
+//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over.
+//! `threads.rs` has the program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages
+//! for the copy engines, `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask, `spans.rs` and `timeline.rs`
+//! what is told of calls and copies. A copy that is not timed is an entry of this unit's own log, and is done when the epoch ends. Managed
+//! memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port `managed`: then
+//! prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
 
 mod activity;
 mod conditions;
