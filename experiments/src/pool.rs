@@ -19,14 +19,15 @@ const STACK_BYTES: usize = 8 << 20;
 ///
 /// Where a job does.
 pub(crate) fn make_all<J: Send, T: Send>(
-    (name, threads): (&str, usize),
+    (name, threads): (&'static str, usize),
     jobs: Vec<J>,
     progress: &(dyn Fn(usize, usize) + Sync),
     make: impl Fn(J) -> Option<T> + Sync,
 ) -> io::Result<Vec<T>> {
     let (planned, ended) = (jobs.len(), AtomicUsize::new(0));
     let threads = threads.clamp(1, planned.max(1));
-    let pool = ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES).thread_name(|_| name.to_owned());
+    let pool =
+        ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES).thread_name(move |_| name.to_owned());
     let pool = pool.build().map_err(io::Error::other)?;
     progress(0, planned);
     let one = |job| {
