@@ -6,7 +6,7 @@ use crate::commands::{
     catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
     snapshot, sweep, topology, validate, watch, workload,
 };
-use crate::heap;
+use crate::{heap, log};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::PartLibrary;
@@ -16,9 +16,6 @@ use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
 /// in addition to the built-in ones ([`UNITS`]): your own program passes its units here.
@@ -47,7 +44,7 @@ pub fn main_with(
         }
     };
     report_panics();
-    start_log();
+    log::start(arguments.log_format);
     match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &kinds(own_units)?))) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
@@ -66,22 +63,6 @@ fn report_panics() {
         standard(panic);
         say(BUG);
     }));
-}
-
-/// Logs go to stderr. `RUST_LOG` is a level ("debug") or levels by module ("balar_actors::engine=trace").
-fn start_log() {
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = match wanted.parse::<Targets>() {
-        Ok(filter) if !wanted.is_empty() => filter,
-        Ok(_) => Targets::new().with_default(LevelFilter::WARN),
-        Err(error) => {
-            say(format_args!("RUST_LOG is ignored: {error}"));
-            Targets::new().with_default(LevelFilter::WARN)
-        }
-    };
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    // This fails only if a program that embeds this one has installed a log already.
-    let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
 }
 
 /// The built-in kinds of units and `own`.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::log::LogFormat;
 use crate::options::compare::{COMPARE_HELP, CompareOptions};
 use crate::options::disassemble::{DISASSEMBLE_HELP, DisassembleOptions};
 use crate::options::format::CatalogueFormat;
@@ -81,6 +82,9 @@ pub struct Arguments {
     /// Options of the main job.
     #[command(flatten)]
     pub run: RunOptions,
+    /// How the log of RUST_LOG is written on stderr
+    #[arg(long, value_enum, value_name = "FORMAT", global = true, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
 }
 
 /// The subcommand; without one, the main job runs.

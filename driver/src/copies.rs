@@ -21,7 +21,7 @@ pub struct CopyUnderWay {
     /// The operation that it is.
     pub number: OperationNumber,
     /// The context whose operation it is.
-    pub(crate) context: ContextId,
+    pub context: ContextId,
     /// The GPU whose copy engine has it.
     pub engine: usize,
     /// Bytes that it moves.

@@ -11,6 +11,7 @@
 //! **Invariant:** whoever looks, and however often, the results of the run are those of one that nobody looks at.
 
 mod access;
+mod connections;
 pub mod estimate;
 mod follower;
 mod prometheus;

@@ -69,8 +69,11 @@ pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, Eng
     let work = move || run_system(simulation, options, Prepared { paths, latencies, deadline, calls });
     engine
         .spawn(move || {
+            let report = span.in_scope(work);
+            // The span of a run that has a report ends where its caller ends it.
+            drop(span);
             // Nobody waits for the report of a run that was given up.
-            let _ = sender.send(span.in_scope(work));
+            let _ = sender.send(report);
         })
         .map_err(EngineError::Threads)?;
     watchdog.wait(&report).unwrap_or_else(|| Err(EngineError::Internal("its thread panicked".to_owned())))
@@ -151,6 +154,7 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
         seats,
         hand_over: Schedule::new(at, codes),
         calls,
+        span: tracing::Span::current(),
     };
     let setup = CoordinatorSetup {
         surroundings,

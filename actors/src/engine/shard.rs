@@ -197,6 +197,8 @@ pub(super) struct Surroundings {
     pub hand_over: Schedule,
     /// Where the watchdog looks.
     pub calls: Calls,
+    /// The span of the run, within which the units' own ones are.
+    pub span: tracing::Span,
 }
 
 impl Surroundings {
@@ -503,6 +505,8 @@ impl Handler<RunWindows> for Shard {
     type Result = ();
 
     fn handle(&mut self, command: RunWindows, _: &mut Context<Self>) {
+        let span = self.surroundings.span.clone();
+        let _inside = span.enter();
         let mut next = Some(command);
         while let Some(command) = next {
             let window = command.window;

@@ -56,8 +56,11 @@ impl HostCpu {
 
     /// Notes that a copy is given to an engine.
     fn copy_begins(&mut self, now: SimTime, gpu: usize, id: CopyId, operation: &CopyOperation) {
-        let number = self.driver.copy_under_way(id).map(|copy| copy.number);
-        self.activity.copy_begins(now, (gpu, id), number, operation);
+        let copy = self.driver.copy_under_way(id);
+        self.activity.copy_begins(now, (gpu, id), copy.map(|copy| copy.number), operation);
+        if let Some(copy) = copy {
+            self.spans.copy_begins(now, (gpu, id), copy, operation);
+        }
     }
 
     /// Sends a message to the CTA scheduler of a context's GPU.

@@ -71,6 +71,7 @@ impl HostCpu {
         out: &mut Outbox,
     ) {
         self.activity.copy_ends(now, copy);
+        self.spans.copy_ends(now, copy, error.as_deref());
         let brought = self.driver.copy_completed(copy, data, error);
         match (brought, &mut self.host) {
             (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),

@@ -4,11 +4,12 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 //!
-//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over. `threads.rs` has the
-//! program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages for the copy engines,
-//! `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask. A copy that is not timed is an entry of this unit's own log, and is
-//! done when the epoch ends. Managed memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port
-//! `managed`: then prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
+//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over.
+//! `threads.rs` has the program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages
+//! for the copy engines, `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask, `spans.rs` and `timeline.rs`
+//! what is told of calls and copies. A copy that is not timed is an entry of this unit's own log, and is done when the epoch ends. Managed
+//! memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port `managed`: then
+//! prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
 
 mod activity;
 mod conditions;
@@ -21,6 +22,7 @@ mod host_time;
 mod managed;
 #[cfg(test)]
 mod programs;
+mod spans;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
@@ -50,6 +52,7 @@ use costs::Staging;
 use dma::HostPages;
 use functional::MadeCopies;
 use host_time::HostTime;
+use spans::Spans;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use threads::Threads;
@@ -295,6 +298,7 @@ struct HostCpu {
     activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
+    spans: Spans,
 }
 
 /// What the unit does by itself.
@@ -355,6 +359,7 @@ impl HostCpu {
             counters: HostCpuCounters::default(),
             activity: ActivityLog::new(gpus.len()),
             timeline: None,
+            spans: Spans::default(),
         }
     }
 

@@ -94,6 +94,7 @@ impl HostCpu {
                     self.ended = true;
                     self.exit_error = self.exit_error.take().or(error);
                     self.threads.threads.clear();
+                    self.spans.program_ends();
                     self.driver.program_ended();
                     return;
                 }
@@ -109,6 +110,7 @@ impl HostCpu {
         }
         self.threads.threads.retain(|_, thread| thread.context.process() != process);
         self.activity.process_ends(process);
+        self.spans.process_ends(process);
         self.driver.end_process(process, was_killed);
         self.work_ended = true;
     }
@@ -130,6 +132,7 @@ impl HostCpu {
         let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
         let until = self.call_ends(start, &call);
         self.activity.call_begins(thread);
+        self.spans.call_begins(start, (process, thread), &call);
         if let Some(timeline) = &mut self.timeline
             && call.class() != CallClass::Management
         {
@@ -150,6 +153,7 @@ impl HostCpu {
                 if let Some(timeline) = &mut self.timeline {
                     timeline.call_returns(now, id, &result);
                 }
+                self.spans.call_returns(now, id, &result);
                 if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
                     self.counters.calls_failed += 1;
                 }

@@ -29,6 +29,7 @@ use node::Node;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::field::Empty;
 use tracing::{debug, info, info_span};
 
 /// Code that is loaded from the start: for each GPU files (name, bytes) of PTX, which are linked with each other, and a cubin of the same.
@@ -175,7 +176,10 @@ fn run(
     let threads = options.threads.max(1);
     let detail = options.detail.clone();
     info!(threads, "the units begin to run");
-    let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
+    let span = info_span!("run", topology = topology.name, threads, end_picoseconds = Empty);
+    let report = span.in_scope(|| engine::run(simulation, options))?;
+    span.record("end_picoseconds", report.end.0);
+    drop(span);
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, given_up, .. } = report;
     // A unit that has not returned may hold what it writes to.
     let has_returned = given_up.is_none();

@@ -3,15 +3,13 @@
 use super::programs::{ProgramFigures, ProgramRun};
 use super::report::Report;
 use crate::experiment::{ExperimentError, run_overridden};
+use crate::pool::make_all;
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{io, thread};
-
-/// Stack of a thread that simulates.
-const STACK_BYTES: usize = 8 << 20;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run: a workload on a node. Two that are equal give the same figures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,29 +152,15 @@ pub fn make_jobs<T: Send, J: Clone + Ord + Send + Sync>(
 ) -> Result<Runs<T, J>, RunError> {
     let mut jobs: Vec<J> = jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     jobs.sort_by_key(|job| std::cmp::Reverse(cost(job)));
-    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let found = Mutex::new(Vec::new());
+    let planned = jobs.len();
     let interrupted = || running.interrupt.load(Ordering::Relaxed);
-    (running.progress)(0, jobs.len());
-    let work = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
-            let result = run(job);
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((job.clone(), result));
-            (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-        }
+    let make = |job: J| {
+        let result = (!interrupted()).then(|| run(&job))?;
+        Some((job, result))
     };
-    thread::scope(|scope| {
-        for _ in 0..running.threads.clamp(1, jobs.len().max(1)) {
-            let builder = thread::Builder::new().name("study".to_owned()).stack_size(STACK_BYTES);
-            builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
-                // Those that have begun have nothing to work for.
-                next.store(jobs.len(), Ordering::Relaxed);
-            })?;
-        }
-        Ok::<(), io::Error>(())
-    })?;
-    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned: jobs.len() };
-    for (job, result) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let made = make_all(("study", running.threads), jobs, running.progress, make)?;
+    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned };
+    for (job, result) in made {
         match result {
             Ok(figures) => drop(runs.figures.insert(job, figures)),
             Err(JobError::NotCompleted(_)) if interrupted() => {}
@@ -201,6 +185,7 @@ pub fn simulate(point: &Point, interrupt: &Arc<AtomicBool>, options: RunOptions)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     fn vectoradd(elements: &'static str) -> Point {
         Point {

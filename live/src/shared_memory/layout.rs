@@ -1,5 +1,7 @@
 //! The layout of the object, and its name.
 
+/// Where Linux shows the objects of POSIX shared memory.
+pub(super) const FOLDER: &str = "/dev/shm";
 /// First word: "BALARLIV" as bytes.
 pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"BALARLIV");
 /// The version of the layout.

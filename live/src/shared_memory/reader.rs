@@ -1,7 +1,7 @@
 //! A watcher's side of the shared memory.
 
 use super::contents::Number;
-use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
+use super::layout::{DESCRIPTOR_WORDS, FOLDER, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
 use super::mapping::{WORD, Words};
 use super::sequence;
 use rustix::fs::Mode;
@@ -11,9 +11,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Where Linux shows the objects of POSIX shared memory.
-const FOLDER: &str = "/dev/shm";
 
 /// Why the shared memory of a run cannot be read.
 #[derive(Debug, thiserror::Error)]

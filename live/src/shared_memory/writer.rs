@@ -1,15 +1,19 @@
 //! The run's side of the shared memory.
 
 use super::super::state::LiveState;
-use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove};
+use super::layout::{
+    DESCRIPTOR_WORDS, FOLDER, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove,
+};
 use super::mapping::{WORD, Words};
 use super::{contents, sequence};
 use balar_actors::engine::SampleLayout;
 use balar_record::system::janitor::Janitor;
 use rustix::fs::{FallocateFlags, Mode};
+use rustix::io::Errno;
 use rustix::shm::OFlags;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The shared memory of a run. Dropped, it is removed.
@@ -27,7 +31,7 @@ impl SharedBoard {
     ///
     /// # Errors
     ///
-    /// If the system has no shared memory, or no process for the janitor.
+    /// If the system has no shared memory, or no process for the janitor, or somebody else has taken the name.
     pub fn create(port: u16, token: &str) -> io::Result<SharedBoard> {
         let pid = std::process::id();
         let name = name_of(pid);
@@ -35,7 +39,10 @@ impl SharedBoard {
         remove(&name);
         let janitor = Janitor::of_memory(&name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-        let file = File::from(rustix::shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
+        let file = match rustix::shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => return Err(taken(&name)),
+            opened => File::from(opened?),
+        };
         allocate(&file, HEADER_BYTES)?;
         let words = Words::map(&file, HEADER_BYTES, true)?;
         for (at, value) in [
@@ -127,6 +134,14 @@ impl Drop for SharedBoard {
     fn drop(&mut self) {
         remove(&self.name);
     }
+}
+
+/// What has the name could not be removed.
+fn taken(name: &str) -> io::Error {
+    let path = format!("{FOLDER}{name}");
+    let owner = std::fs::symlink_metadata(&path).map(|found| format!(" of the user with number {}", found.uid()));
+    let owner = owner.unwrap_or_default();
+    io::Error::other(format!("{path}{owner} is in its place and cannot be removed; the page shows the run as ever"))
 }
 
 /// Gives an object so many bytes. Its pages are there from then on: a write to a page that the system has no room for would end the process.

@@ -10,6 +10,7 @@ mod hot_spots;
 mod instruction_profiles;
 mod launches;
 mod live;
+mod log;
 mod main_job;
 mod perfetto;
 mod printed;

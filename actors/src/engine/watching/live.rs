@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A board of counters that units write and a display reads. A handle: clones show the same board.
 ///
-/// It never influences the simulation: units write to it and do not read it.
+/// It never influences the simulation: units write to it and do not read it. Threads meet here: those of shards write, and at the same time
+/// those of a progress display or of `--live` read.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBoard {
     state: Arc<BoardState>,

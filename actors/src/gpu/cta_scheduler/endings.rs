@@ -104,6 +104,7 @@ impl CtaScheduler {
         if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().refused(now, launch.id);
         }
+        self.spans.refused(now, launch.id);
         self.send_failure(now, launch, None, out);
     }
 
@@ -129,6 +130,7 @@ impl CtaScheduler {
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let record = self.record_of(&kernel, end, completed);
         self.state.records.push(&record);
+        self.spans.ends(&record);
         if !kernel.launch.detail.is_timed() {
             return;
         }

@@ -12,6 +12,7 @@ mod functional;
 mod kernels;
 mod progress;
 mod sm_map;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -39,6 +40,7 @@ use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
 use progress::Progress;
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
+use spans::LaunchSpans;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use timeline::SchedulerTimeline;
@@ -236,6 +238,7 @@ struct CtaScheduler {
     ended: Option<Vec<LaunchFacts>>,
     /// Where to tell of kernels.
     timeline: Option<Kept<SchedulerTimeline>>,
+    spans: LaunchSpans,
 }
 
 impl CtaScheduler {
@@ -282,12 +285,14 @@ impl CtaScheduler {
             progress: Progress::default(),
             ended: None,
             timeline: None,
+            spans: LaunchSpans::default(),
         }
     }
 
     /// A launch arrives from the host.
     fn launch_received(&mut self, now: SimTime, launch: Arc<KernelLaunch>, out: &mut Outbox) {
         self.state.counters.kernels_received += 1;
+        self.spans.received(now, &launch, &self.part);
         if self.state.faults.contains_key(&launch.context) {
             self.refuse(now, &launch, out);
             return;

@@ -3,6 +3,7 @@
 use super::UnifiedMemoryDriver;
 use super::blocks::{place_of, processor_at};
 use super::record::{BatchRecord, Cause};
+use super::spans;
 use super::tasks::{Flow, Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::{Batch, BatchStage, Fault};
@@ -17,6 +18,7 @@ use balar_protocol::migration::{Faults, MigrationMessage};
 use balar_protocol::translation::{Aperture, PageAccess};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use tracing::Span;
 
 /// When the GPU tries faulted accesses again (`uvm_perf_fault_replay_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +147,7 @@ impl UnifiedMemoryDriver {
             pages_prefetched: self.state.counters.pages_prefetched,
             ..BatchRecord::default()
         };
+        self.batch_span = spans::batch_begins(gpu, began.0, &self.state.worker.record);
         for block in self.serve_blocks(batch, gpu, false) {
             self.state.worker.record.blocks += 1;
             steps.push(block);
@@ -198,6 +201,8 @@ impl UnifiedMemoryDriver {
             if let Some(timeline) = &self.timeline {
                 timeline.lock().batch(&record);
             }
+            spans::batch_ends(&self.batch_span, &record);
+            self.batch_span = Span::none();
             self.state.records.batches.push(record);
         }
         self.state.worker.began = now;

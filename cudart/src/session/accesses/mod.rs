@@ -19,7 +19,6 @@
 //! Where the kernel refuses to tell of faults, the simulator is told to assume that the host accesses all of it between its waits
 //! ([`Call::AssumeHostAccesses`]). A program without managed memory, and one on a node that moves no pages, has none of this.
 
-mod spans;
 mod userfault;
 mod watcher;
 

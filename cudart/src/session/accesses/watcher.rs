@@ -1,6 +1,5 @@
 //! The thread that answers faults, and what it knows of managed memory.
 
-use crate::session::accesses::spans::Spans;
 use crate::session::accesses::userfault::{Fault, Userfault};
 use crate::session::connection::watch::WatchedMemory;
 use crate::session::connection::{self, signals, simulator};
@@ -10,6 +9,7 @@ use balar_host::call::{HostPages, ModuleVariable, VariableKind};
 use balar_host::memory::BASE;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CallResult};
+use rangemap::RangeSet;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::Advice;
@@ -39,7 +39,7 @@ struct ManagedMemory {
     /// Managed variables of each module.
     modules: BTreeMap<u32, Vec<u64>>,
     /// What is mapped. It is noted before it becomes true.
-    mapped: Spans,
+    mapped: RangeSet<u64>,
 }
 
 impl ManagedMemory {
@@ -133,7 +133,7 @@ impl Watcher {
         let mut memory = self.memory();
         let allocation = memory.allocations.remove(&start)?;
         let pages = start..allocation.end;
-        memory.mapped.remove(&pages);
+        memory.mapped.remove(pages.clone());
         // It fails for what is no longer mapped at all.
         let _ = self.userfault.unregister(&pages);
         Some(allocation)
@@ -142,9 +142,7 @@ impl Watcher {
     /// The next access to any page is seen.
     pub fn forget_pages(&self) {
         let mut memory = self.memory();
-        if !memory.mapped.is_empty() {
-            memory.mapped.take().for_each(|span| unmap(&span));
-        }
+        std::mem::take(&mut memory.mapped).iter().for_each(unmap);
     }
 
     fn run(&self) {
@@ -184,8 +182,9 @@ impl Watcher {
             self.userfault.allow_writes(&run)
         } else {
             // The page itself may have lost its mapping to the system; all else that is noted has it.
-            memory.mapped.remove(&page);
-            let missing = memory.mapped.missing(&run);
+            memory.mapped.remove(page.clone());
+            let missing: Vec<Range<u64>> = memory.mapped.gaps(&run).collect();
+            // It holds the page at least: an empty one would be refused.
             memory.mapped.insert(run);
             missing.into_iter().try_for_each(|span| self.map(&span, !writable))
         };
