@@ -3,8 +3,8 @@
 use crate::arguments::{Arguments, Command};
 use crate::commands::printing::{print, width};
 use crate::commands::{
-    catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
-    snapshot, sweep, topology, validate, watch, workload,
+    catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, ptx, replay, report, roofline,
+    run, snapshot, sweep, topology, validate, watch, workload,
 };
 use crate::heap;
 use balar_actors::catalogue::UnitDefinition;
@@ -123,11 +123,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
         }
-        Some(Command::Completions { shell }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "balar-actors", &mut script);
-            print(&String::from_utf8_lossy(&script))
-        }
+        Some(Command::Completions { shell }) => print(&completions::script(*shell, Arguments::command(), kinds)),
         Some(Command::Man) => print(&manual().map_err(Failure::bug)?),
         Some(Command::Topology(command)) => topology::run(command, kinds),
         Some(Command::Ptx { files, format }) => {
