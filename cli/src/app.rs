@@ -1,7 +1,7 @@
 //! From the command line to the exit code.
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::printing::{print, width};
+use crate::commands::printing::{folded, print, width};
 use crate::commands::{
     catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, ptx, replay, report, roofline,
     run, snapshot, sweep, topology, validate, watch, workload,
@@ -114,11 +114,11 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Sweep(options)) => sweep::run(options, kinds),
         Some(Command::Units { name, format }) => {
-            print(&catalogue::named_units(kinds, name.as_deref(), *format, width())?)
+            print(&catalogue::named_units(kinds, name.as_deref(), *format, folded(name))?)
         }
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => {
-            print(&catalogue::named_workloads(name.as_deref(), *format, width())?)
+            print(&catalogue::named_workloads(name.as_deref(), *format, folded(name))?)
         }
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
