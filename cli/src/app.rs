@@ -114,11 +114,11 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Sweep(options)) => sweep::run(options, kinds),
         Some(Command::Units { name, format }) => {
-            print(&catalogue::named_units(kinds, name.as_deref(), *format, folded(name))?)
+            print(&catalogue::named_units(kinds, name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => {
-            print(&catalogue::named_workloads(name.as_deref(), *format, folded(name))?)
+            print(&catalogue::named_workloads(name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))

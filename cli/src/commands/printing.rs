@@ -31,8 +31,8 @@ pub fn print_bytes(bytes: &[u8]) -> Result<ExitStatus, Failure> {
 
 /// The width at which tables with sentences in them are folded, also where stdout is no terminal, unless they are a list of all that there
 /// is: of these, each line has one for tools that look for it.
-pub fn folded(name: &Option<String>) -> Option<u16> {
-    width().or(name.as_ref().map(|_| PIPE_WIDTH))
+pub fn folded(name: Option<&str>) -> Option<u16> {
+    width().or(name.map(|_| PIPE_WIDTH))
 }
 
 /// Prints what a command has to say.
