@@ -1,10 +1,10 @@
 //! From the command line to the exit code.
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::printing::{print, width};
+use crate::commands::printing::{folded, print, width};
 use crate::commands::{
-    catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
-    snapshot, sweep, topology, validate, watch, workload,
+    catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, ptx, replay, report, roofline,
+    run, snapshot, sweep, topology, validate, watch, workload,
 };
 use crate::{heap, log};
 use balar_actors::catalogue::UnitDefinition;
@@ -95,20 +95,16 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Sweep(options)) => sweep::run(options, kinds),
         Some(Command::Units { name, format }) => {
-            print(&catalogue::named_units(kinds, name.as_deref(), *format, width())?)
+            print(&catalogue::named_units(kinds, name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => {
-            print(&catalogue::named_workloads(name.as_deref(), *format, width())?)
+            print(&catalogue::named_workloads(name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
         }
-        Some(Command::Completions { shell }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "balar-actors", &mut script);
-            print(&String::from_utf8_lossy(&script))
-        }
+        Some(Command::Completions { shell }) => print(&completions::script(*shell, Arguments::command(), kinds)),
         Some(Command::Man) => print(&manual().map_err(Failure::bug)?),
         Some(Command::Topology(command)) => topology::run(command, kinds),
         Some(Command::Ptx { files, format }) => {

@@ -43,7 +43,7 @@ const EXIT_CODES: &str = concat!(
 Exit codes:
   0    done; the result is verified, or the workload has no check
   1    the run ended but its result is wrong, a snapshot differs, or points of a sweep failed
-  2    bad arguments, topology, PTX or trace
+  2    bad arguments, topology, PTX or trace, a --kernel that no launch is of
   3    the simulated program failed: a CUDA error, a trap, an illegal address
   4    deadlock, or the limit of --max-wall
   5    a unit that does not come with balar-actors broke a rule

@@ -868,6 +868,10 @@ fn shells_and_man_know_the_arguments() {
         let script = call(&["completions", shell]);
         assert_eq!(script.code, 0, "{}", script.stderr);
         assert!(script.stdout.contains(said) && script.stdout.contains("max-wall"), "{shell}");
+        // Topologies, workloads, metrics under any name, units.
+        for name in ["v100_sxm2_node", "pointer_chase", "gld_transactions", "sm__warps_launched", "L2Slice"] {
+            assert!(script.stdout.contains(name), "{shell}: {name}");
+        }
     }
     let page = call(&["man"]).stdout;
     for said in [".TH balar-actors 1", "\\-\\-max\\-wall", "BALAR-ACTORS REPLAY", "\\-\\-unchecked"] {

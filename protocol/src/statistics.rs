@@ -430,10 +430,16 @@ counters! {
         shared_wavefronts_store: "wavefront",
         /// shared-memory wavefronts beyond the least possible
         shared_memory_bank_conflicts: "wavefront",
+        /// of these wavefronts beyond the least possible, those of loads
+        shared_memory_bank_conflicts_load: "wavefront",
         /// sectors that global loads asked L1 for
         l1_sectors_load: "sector",
         /// sectors that global stores sent through L1
         l1_sectors_store: "sector",
+        /// bytes that threads asked for in these loads
+        l1_bytes_load: "byte",
+        /// bytes that threads gave in these stores
+        l1_bytes_store: "byte",
         /// sectors of loads that hit in L1
         l1_sector_hits_load: "sector",
         /// sectors of loads that this SM asked the L2 for

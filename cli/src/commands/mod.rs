@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod clear_away;
 pub mod compare;
+pub mod completions;
 pub mod disassemble;
 pub mod hotspots;
 pub mod metric_listing;

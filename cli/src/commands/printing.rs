@@ -6,6 +6,9 @@ use balar_record::system::failure::Failure;
 use balar_record::system::terminal;
 use std::io::{self, Write};
 
+/// Columns of a table with sentences where stdout is no terminal.
+const PIPE_WIDTH: u16 = 140;
+
 /// The width at which tables are folded: that of the terminal, if stdout is one.
 pub fn width() -> Option<u16> {
     terminal::width(&io::stdout())
@@ -24,6 +27,12 @@ pub fn print_bytes(bytes: &[u8]) -> Result<ExitStatus, Failure> {
         }
         _ => Ok(ExitStatus::Done),
     }
+}
+
+/// The width at which tables with sentences in them are folded, also where stdout is no terminal, unless they are a list of all that there
+/// is: of these, each line has one for tools that look for it.
+pub fn folded(name: Option<&str>) -> Option<u16> {
+    width().or(name.map(|_| PIPE_WIDTH))
 }
 
 /// Prints what a command has to say.

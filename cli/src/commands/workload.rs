@@ -11,6 +11,7 @@ use balar_record::ending::Ending;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::files::WriteError;
 use std::io;
 
 /// Runs a workload and prints its result.
@@ -60,7 +61,7 @@ pub fn tell(
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
     let Simulated { record, expanded, observation, trace_problem } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| {
+    let written = options.output.as_deref().map_or(Ok(()), |path| -> Result<(), WriteError> {
         let removed = folder::write(path, record, expanded)?;
         if !options.quiet {
             folder::tell_removed(path, &removed);

@@ -489,6 +489,11 @@ mod tests {
         busy.counters.units.stall_long_scoreboard = 300;
         busy.counters.units.stall_barrier = 500;
         busy.counters.ctas.l1_sectors_load = 4000;
+        busy.counters.ctas.l1_bytes_load = 64_000;
+        busy.counters.ctas.l1_sectors_store = 100;
+        busy.counters.ctas.l1_bytes_store = 400;
+        busy.counters.ctas.shared_memory_bank_conflicts = 50;
+        busy.counters.ctas.shared_memory_bank_conflicts_load = 31;
         busy.counters.units.l2_data_busy_cycles = 60;
         let real = |name: &str| measured.of_launch(metric(name), &busy).map_or(f64::NAN, Value::real);
         for (name, value) in [
@@ -499,12 +504,17 @@ mod tests {
             ("smsp__average_warp_latency_per_inst_issued.ratio", 1200.0 / 160.0),
             // Four schedulers of each of 84 SMs in 400 cycles.
             ("sm__throughput.avg.pct_of_peak_sustained_elapsed", 100.0 * 200.0 / (84.0 * 4.0 * 400.0)),
-            // 60 cycles of one slice, which has 1312 MHz; the L1s delivered 4000 of 84 x 400 x 4 sectors.
+            // 60 cycles of one slice, which has 1312 MHz; the L1s delivered 4100 of 84 x 400 x 4 sectors.
             (
                 "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
                 100.0 * 60.0 / (400.0 * 762e-12 * 1312e6),
             ),
             ("gpu_tot_sim_cycle", 400.0),
+            // 64000 bytes in 4000 sectors of 32, 400 in 100.
+            ("gld_efficiency", 50.0),
+            ("gst_efficiency", 12.5),
+            ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 31.0),
+            ("shared_st_bank_conflict", 19.0),
             ("gpu_tot_ipc", busy.counters.ctas.thread_inst_executed as f64 / 400.0),
         ] {
             let found = real(name);

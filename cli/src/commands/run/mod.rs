@@ -17,7 +17,6 @@ pub mod executable;
 mod library;
 mod signals;
 
-use crate::arguments::Arguments;
 use crate::commands::report;
 use crate::options::detail;
 use crate::options::format::Format;
@@ -54,7 +53,7 @@ use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
 use balar_record::system::files;
 use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
-use clap::CommandFactory;
+use clap::Args;
 use executable::Executable;
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
@@ -168,9 +167,9 @@ fn no_program(program: &OsStr, error: executable::Unsuitable) -> Failure {
                 .to_owned()
         }
         _ => {
-            let command = Arguments::command();
-            let own = command.find_subcommand("run").into_iter().flat_map(|run| run.get_opts());
-            let longs: Vec<String> = own.filter_map(|it| Some(format!("--{}", it.get_long()?))).collect();
+            let command = ProgramOptions::augment_args(clap::Command::new("run"));
+            let longs: Vec<String> =
+                command.get_opts().filter_map(|it| Some(format!("--{}", it.get_long()?))).collect();
             let near =
                 nearest(option, longs.iter().map(String::as_str)).map(|near| format!("the nearest option is `{near}`"));
             near.unwrap_or_else(|| {

@@ -294,8 +294,8 @@ fn check_placeholders(program: &[String], points: &Points) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Arguments, Command};
-    use clap::Parser;
+    use crate::options::sweep::SweepOptions;
+    use clap::{Args, FromArgMatches};
 
     fn texts(arguments: &[&str]) -> Vec<String> {
         arguments.iter().map(|argument| (*argument).to_owned()).collect()
@@ -322,9 +322,10 @@ mod tests {
     #[test]
     fn a_workload_may_have_parameters() {
         let workload = |common: &str, keys: &[&str], values: &[&str]| {
-            let line = format!("balar-actors sweep -t t -o o{common}");
-            let arguments = Arguments::try_parse_from(line.split_whitespace()).expect("a sweep");
-            let Some(Command::Sweep(options)) = arguments.command else { panic!("{line}") };
+            let line = format!("sweep -t t -o o{common}");
+            let command = SweepOptions::augment_args(clap::Command::new("sweep"));
+            let matches = command.try_get_matches_from(line.split_whitespace()).expect("a sweep");
+            let options = SweepOptions::from_arg_matches(&matches).expect("a sweep");
             let values: Vec<Option<String>> = values.iter().map(|value| Some((*value).to_owned())).collect();
             settings(&options.common, &[], &texts(keys), &values).workload.expect("one").to_string()
         };

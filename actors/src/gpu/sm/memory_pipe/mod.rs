@@ -269,9 +269,17 @@ impl MemoryPipe {
             self.slots.take(now, taken.last + 1, self.load_tenths / 10);
             self.load_tenths %= 10;
         }
+        let bytes_of = |access: &MemoryAccess| u64::from(access.mask.count_ones()) * u64::from(access.bytes);
+        let bytes = bytes_of(access.access) + access.further.iter().map(bytes_of).sum::<u64>();
         match access.access.kind {
-            AccessKind::Load => access.counters.l1_sectors_load += sectors,
-            AccessKind::Store => access.counters.l1_sectors_store += sectors,
+            AccessKind::Load => {
+                access.counters.l1_sectors_load += sectors;
+                access.counters.l1_bytes_load += bytes;
+            }
+            AccessKind::Store => {
+                access.counters.l1_sectors_store += sectors;
+                access.counters.l1_bytes_store += bytes;
+            }
             AccessKind::Atomic | AccessKind::Reduction => {}
         }
         let answer = if access.access.kind == AccessKind::Load {
@@ -298,6 +306,7 @@ impl MemoryPipe {
         counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);
         if access.access.kind == AccessKind::Load {
             counters.shared_wavefronts_load += u64::from(wavefronts);
+            counters.shared_memory_bank_conflicts_load += u64::from(wavefronts - least);
         } else {
             counters.shared_wavefronts_store += u64::from(wavefronts);
         }
