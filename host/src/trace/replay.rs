@@ -12,7 +12,7 @@ use crate::call::{Call, CallResult};
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use balar_protocol::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A thread of the recorded program.
 #[derive(Default)]
@@ -47,6 +47,8 @@ pub struct Replay {
     compares_data: bool,
     /// The node, where it is another than that of the recording.
     elsewhere: Option<String>,
+    /// The first difference there.
+    first_elsewhere: Arc<OnceLock<String>>,
     /// Whether the replay could not go on on that node.
     broken_off: bool,
     last_kernel: Option<String>,
@@ -104,6 +106,7 @@ impl Replay {
             printed,
             compares_data,
             elsewhere: None,
+            first_elsewhere: Arc::default(),
             broken_off: false,
             last_kernel: None,
             different: None,
@@ -114,11 +117,17 @@ impl Replay {
         })
     }
 
-    /// The replay is on this node. Where that is another than the recording's, kernels may print in another order, which is not compared, and
-    /// what later calls depend on may differ: then the replay ends with an error, for nothing is wrong with its result.
+    /// The replay is on this node. Where that is another than the recording's, other results are no wrong ones: atomics add up in another
+    /// order, and kernels print in another order, which is not compared. What later calls depend on may differ, too: then the replay ends
+    /// with an error.
     pub fn on(mut self, node: &str) -> Replay {
         self.elsewhere = Some(node.to_owned()).filter(|node| *node != self.trace.header.topology);
         self
+    }
+
+    /// On another node: the first difference from the recording, once there is one.
+    pub fn first_difference(&self) -> Arc<OnceLock<String>> {
+        Arc::clone(&self.first_elsewhere)
     }
 
     /// Does it compare what kernels print?
@@ -129,12 +138,17 @@ impl Replay {
     /// Notes a difference; the first is the one to show.
     fn differs(&mut self, text: String) {
         self.differences += 1;
-        self.different.get_or_insert(text);
+        if self.elsewhere.is_some() {
+            self.first_elsewhere.get_or_init(|| text);
+        } else {
+            self.different.get_or_insert(text);
+        }
     }
 
     /// Ends the replay: what comes next would not be what was recorded.
     fn stop(&mut self, text: String) {
-        self.differs(format!("{text}; the replay ends here"));
+        self.differences += 1;
+        self.different.get_or_insert(format!("{text}; the replay ends here"));
         self.ended = true;
     }
 
@@ -378,7 +392,7 @@ impl Host for Replay {
                 };
                 Verification::Failed(format!("the replay differs from the recording: {text}{more}"))
             }
-            (None, _) if self.broken_off => Verification::NotChecked,
+            (None, _) if self.broken_off || self.first_elsewhere.get().is_some() => Verification::NotChecked,
             (None, Some(printed)) if self.compares_text() && finished => {
                 let message = format!(
                     "the replay differs from the recording: kernels print {} bytes, {} were recorded",
@@ -393,7 +407,9 @@ impl Host for Replay {
     }
 
     fn measurements(&self) -> Vec<Measurement> {
-        Vec::new()
+        let name = "results that differ from the recording";
+        let differ = Measurement { name, value: self.differences as f64, unit: "result" };
+        Some(differ).filter(|_| self.elsewhere.is_some() && self.compared).into_iter().collect()
     }
 }
 

@@ -388,7 +388,7 @@ fn differences_are_found() {
     }
 }
 
-/// On another node what later calls depend on may differ, which is no wrong result; the order of texts is that node's own.
+/// On another node what later calls depend on may differ, and so may results; neither is a wrong result. The order of texts is that node's own.
 #[test]
 fn differences_on_another_node_are_told_apart() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -397,23 +397,28 @@ fn differences_on_another_node_are_told_apart() {
         let trace = Trace::open(folder.path(), false).expect("a trace");
         let window = window();
         let mut replay = Replay::new(trace, Some(Arc::clone(&window)), true).expect("a trace").on(node);
+        let first = replay.first_difference();
         let log = simulate(&mut replay, &window, fault);
-        (log.last().cloned().unwrap_or_default(), replay.verification())
+        let differ: Vec<f64> = replay.measurements().iter().map(|measured| measured.value).collect();
+        let end = log.last().cloned().unwrap_or_default();
+        (end, replay.verification(), first.get().cloned(), differ)
     };
     assert!(matches!(on("none", Fault::Layout).1, Verification::Failed(_)), "the node of the recording");
     for (fault, said) in [
         (Fault::Layout, "expected the address 0x700000000100, found 0x700000000200"),
         (Fault::Error, "expected success, found cudaErrorIllegalAddress (700)"),
     ] {
-        let (end, verification) = on("t4_node", fault);
+        let (end, verification, ..) = on("t4_node", fault);
         assert_eq!(verification, Verification::NotChecked, "{fault:?}");
         assert!(end.contains("was recorded on none, and its replay on t4_node cannot go on: call "), "{end}");
         assert!(end.contains(said), "{end}");
     }
     for fault in [Fault::None, Fault::Text] {
-        assert_eq!(on("t4_node", fault), ("end None".to_owned(), Verification::Passed), "{fault:?}");
+        assert_eq!(on("t4_node", fault), ("end None".to_owned(), Verification::Passed, None, vec![0.0]), "{fault:?}");
     }
-    assert!(matches!(on("t4_node", Fault::Data).1, Verification::Failed(_)), "data are the same on any node");
+    let (end, verification, first, differ) = on("t4_node", Fault::Data);
+    assert_eq!((end.as_str(), verification, differ), ("end None", Verification::NotChecked, vec![1.0]));
+    assert!(first.is_some_and(|text| text.contains("offset 6: expected 0x07, found 0x06")));
 }
 
 /// The files of a trace.
