@@ -103,16 +103,16 @@ const NAMED: [(&str, &[&str]); 10] = [
     ("gpu.gmmu", &["requests", "walks"]),
 ];
 
-/// The sums of kernels, and the [`NAMED`] counters over all units of a row. A GPU whose memory is of other channels than `hbm` has no such line.
+/// The sums of kernels, and the [`NAMED`] counters over all units of a row.
 fn named(title: &str, result: &RunResult) -> String {
     let mut text = kernel_sums(title, result);
+    for (name, value, unit) in result.program.iter().flat_map(|program| &program.results) {
+        writeln!(text, "  reported {name} = {value} {unit}").expect("a String takes every byte");
+    }
     let roll_ups = roll_up(&result.statistics.rows);
     for (location, counters) in NAMED {
         let unit: BTreeMap<&str, u64> =
             roll_ups.iter().filter(|row| row.location == location).map(|row| (row.what, row.sum)).collect();
-        if unit.is_empty() {
-            continue;
-        }
         let values = counters.iter().map(|counter| {
             let value = unit.get(counter).unwrap_or_else(|| panic!("{location} counts no {counter}"));
             format!(" {counter} {value}")
