@@ -72,8 +72,11 @@ const PINNED: [&str; 10] = [
     "alu_latency",
 ];
 
+/// What a node has one kind of.
+const MEMORY: &[&str] = &["sectors_read", "sectors_written", "row_hits", "row_conflicts"];
+
 /// Counters that are pinned of every other node, by unit: how much work came to it, how much of this it had at hand, and what warps waited for.
-const NAMED: [(&str, &[&str]); 10] = [
+const NAMED: [(&str, &[&str]); 11] = [
     ("cpu", &["calls", "cycles_waiting"]),
     ("command_link.to_device", &["messages"]),
     ("data_link.to_device", &["bytes"]),
@@ -99,7 +102,8 @@ const NAMED: [(&str, &[&str]); 10] = [
     ),
     ("gpu.crossbar", &["packets_request", "flits_request", "flits_response"]),
     ("gpu.l2[*]", &["sectors_read", "sector_hits_read", "sectors_written", "sectors_atomic", "sectors_written_back"]),
-    ("gpu.hbm[*]", &["sectors_read", "sectors_written", "row_hits", "row_conflicts"]),
+    ("gpu.hbm[*]", MEMORY),
+    ("gpu.gddr6[*]", MEMORY),
     ("gpu.gmmu", &["requests", "walks"]),
 ];
 
@@ -113,6 +117,9 @@ fn named(title: &str, result: &RunResult) -> String {
     for (location, counters) in NAMED {
         let unit: BTreeMap<&str, u64> =
             roll_ups.iter().filter(|row| row.location == location).map(|row| (row.what, row.sum)).collect();
+        if unit.is_empty() && counters == MEMORY {
+            continue;
+        }
         let values = counters.iter().map(|counter| {
             let value = unit.get(counter).unwrap_or_else(|| panic!("{location} counts no {counter}"));
             format!(" {counter} {value}")
