@@ -72,7 +72,7 @@ const PINNED: [&str; 10] = [
     "alu_latency",
 ];
 
-/// What a node has one kind of.
+/// Counters of device memory, of which a node has one kind.
 const MEMORY: &[&str] = &["sectors_read", "sectors_written", "row_hits", "row_conflicts"];
 
 /// Counters that are pinned of every other node, by unit: how much work came to it, how much of this it had at hand, and what warps waited for.
