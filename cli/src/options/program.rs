@@ -31,8 +31,8 @@ pub struct ProgramOptions {
     pub launch_limit: LaunchLimitOptions,
     /// Give a kernel of the program the code of this file, PTX or a cubin, in place of its own (repeatable)
     ///
-    /// The kernel is named as in the code or as in C++, and the file has a kernel of the same name in code with the same parameters. It uses the
-    /// variables of the program's code.
+    /// The kernel is named as in the code or as in C++, and the file has a kernel of the same name in code with the same parameters. It uses
+    /// the variables of the program's code.
     #[arg(long = "code", value_name = "KERNEL=FILE", help_heading = headings::WHAT_RUNS)]
     pub kernel_code: Vec<KernelCode>,
     /// Show progress even though the program writes to the same terminal

@@ -58,7 +58,8 @@ pub enum GraphFormat {
 }
 
 impl GraphFormat {
-    /// The format of a file of this name, SVG where the name has no ending; standard output gets DOT. `None` of an ending that no format has.
+    /// The format of a file of this name, SVG where the name has no ending; standard output gets DOT. `None` of an ending that no format
+    /// has.
     pub fn of(output: Option<&Path>) -> Option<GraphFormat> {
         let Some(path) = output else { return Some(GraphFormat::Dot) };
         let Some(ending) = path.extension() else { return Some(GraphFormat::Svg) };
