@@ -5,7 +5,7 @@ use super::handoff::{Patience, look_for};
 use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, SampleReport, Shard, ShardResult, RunConditions,
+    CollectStatistics, Desk, Failure, Recipients, Report, RunConditions, RunWindows, SampleReport, Shard, ShardResult,
     TakeSample, Tenant, UnitResult,
 };
 use super::watching::sampler::{Next, Sampler};

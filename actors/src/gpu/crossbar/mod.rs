@@ -10,7 +10,7 @@ mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
@@ -139,10 +139,15 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CrossbarCounters::DEFINITIONS,
-    provides: nothing,
+    provides,
     weight: 32,
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
+
+fn provides(text: &str) -> Vec<Capability> {
+    let Ok(CrossbarParameters { address_hash: hash, .. }) = ron::from_str(text) else { return Vec::new() };
+    vec![Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash }]
+}
 
 /// What [`Unit::save`] writes of a crossbar.
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
