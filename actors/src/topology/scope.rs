@@ -108,10 +108,13 @@ pub(crate) fn select(
                     format!("`{name}` has {length} members, its last is {name}[{}]", length.saturating_sub(1));
                 let beyond = error(ErrorKind::BadIndex, message, "beyond the row");
                 return Err(match row.counted.as_ref().filter(|counted| range.end <= counted.written) {
-                    Some(counted) => Box::new(beyond.other(counted.place.clone(), SET_HERE).help(format!(
-                        "the file has {} members of `{name}` and names them by number: it must say how another number is wired",
-                        counted.written
-                    ))),
+                    Some(counted) => {
+                        let help = format!(
+                            "the file writes {} members of `{name}`: what names those that are left out by number must change as well",
+                            counted.written
+                        );
+                        Box::new(beyond.other(counted.place.clone(), SET_HERE).help(help))
+                    }
                     None => beyond,
                 });
             }

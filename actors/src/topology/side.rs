@@ -83,7 +83,7 @@ impl Side {
             Some(length) => (first.path.rsplit_once('['), length == self.units()),
             None => (first.part.rsplit_once('['), first.part.ends_with(']')),
         };
-        row.filter(|_| rest).map(|(path, _)| (path.to_owned(), self.units()))
+        row.filter(|_| rest && !self.selected.dimensions.is_empty()).map(|(path, _)| (path.to_owned(), self.units()))
     }
 }
 
