@@ -78,7 +78,7 @@ fn follow_count(topology: &mut Topology, spread: &Spread) {
     let sets = same.as_ref().map_or(0, |(.., sets)| *sets);
     let map = derive(measured, &set_bits, sets, caches.len() as u32);
     let origin = counted.origin();
-    let why = format!("{origin}: {}; not measured of a device", map.how);
+    let why = format!("{origin}: {}; not measured", map.how);
     set(topology, &[*unit], parameter, &map.hash.to_string(), counted, &why);
     if let Some((parameter, _, _)) = same
         && map.set_bits != set_bits
@@ -87,7 +87,7 @@ fn follow_count(topology: &mut Topology, spread: &Spread) {
         set(topology, caches, &parameter, &map.set_bits.to_string(), counted, &why);
     }
     let path = &topology.units[*unit].path;
-    let note = format!("{path}.{parameter} follows {origin}: {}. This is not measured of a device.", map.how);
+    let note = format!("{path}.{parameter} follows {origin}: {}; not measured", map.how);
     topology.notes.push(note);
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum Member {
 }
 
 /// Beside the place that sets the number of units of a row.
-pub(crate) const SET_HERE: &str = "the number of units is set";
+pub(crate) const SET_HERE: &str = "the number of units is set here";
 
 /// Units that a path selects, in the order of its indices, the last fastest.
 #[derive(Debug)]

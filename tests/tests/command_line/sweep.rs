@@ -140,9 +140,11 @@ fn the_number_of_units_of_a_row_is_swept() {
     let node = ["--topology", "v100_node", "--workload", "vectoradd:elements=4096", "--set", "gpu.l2.count=32,64,33"];
     let called = sweep(path, &[&node[..], &["--output", "out", "--format", "csv"]].concat());
     let note = "note: gpu.crossbar.address_hash follows --set gpu.l2.count=64: the 5 bits of 32 slices, and below them one of the set \
-                number. This is not measured of a device.\n";
+                number; not measured\n";
     assert_eq!((called.code, called.stderr.matches(note).count()), (1, 1), "{}", called.stderr);
-    assert!(called.stderr.contains("`gpu.l2.count` can be 32 or 36"), "{}", called.stderr);
+    assert!(called.stderr.contains("error: point 2 (gpu.l2.count=33): bad configuration"), "{}", called.stderr);
+    let refused = read(path.join("out/points/0002/stderr.txt"));
+    assert!(refused.contains("`gpu.l2.count` can be 32 or 36"), "{refused}");
     let results = path.join("out/results.csv");
     assert_eq!(column(&results, "gpu.l2.count"), ["32", "64", "33"]);
     assert_eq!(column(&results, "status"), ["done", "done", "bad_configuration"]);

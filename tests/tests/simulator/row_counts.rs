@@ -228,11 +228,10 @@ fn derived_maps_are_shown_and_noted() {
         let argument = format!("gpu.l2.count={count}");
         let topology = built_in_with("v100_node", &[&argument]);
         assert!(hash_of(&topology).starts_with(begins), "{count}: {}", hash_of(&topology));
-        let note =
-            format!("gpu.crossbar.address_hash follows --set {argument}: {how}. This is not measured of a device.");
+        let note = format!("gpu.crossbar.address_hash follows --set {argument}: {how}; not measured");
         assert_eq!(topology.notes, [note]);
         let shown = topology::show(&topology, None);
-        assert!(shown.contains(&format!("  // --set {argument}: {how}; not measured of a device\n")), "{shown}");
+        assert!(shown.contains(&format!("  // --set {argument}: {how}; not measured\n")), "{shown}");
         assert!(shown.contains(&format!("  // --set {argument}: follows from gpu.crossbar\n")), "{shown}");
         let again = load_text(&shown, UNITS, &PartLibrary::empty(), &[]).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!((topology::show(&again, None), essence(&again)), (shown, essence(&topology)));
