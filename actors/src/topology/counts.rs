@@ -184,7 +184,8 @@ pub(crate) fn mistake(
     }
     let row = scope.rows.get(&last.name)?;
     let keys = keys_of(row, units);
-    let written: String = path[..path.len() - 1].iter().map(|segment| format!("{}.", segment.name)).collect();
+    let parts: String = parts.iter().map(|segment| format!("{segment}.")).collect();
+    let right = format!("{parts}{}.{KEY}", last.name);
     let error = |message: String, label: &str, help: String| {
         let error = TopologyError::new(ErrorKind::UnknownParameter, place(key.span.clone()), message, label);
         Some(Box::new(error.help(help)))
@@ -192,7 +193,7 @@ pub(crate) fn mistake(
     let name = &last.name;
     let is_bare_row = !row.single && last.index == Index::None;
     if is_bare_row && nearest(&key.name, keys.iter().copied().chain([KEY])) == Some(KEY) {
-        let help = format!("the nearest name is `{KEY}`, the number of its units: `{written}{KEY}`");
+        let help = format!("the nearest name is `{KEY}`, the number of its units: `{right}`");
         return error(format!("the row `{name}` has no `{}`", key.name), "not a parameter", help);
     }
     if key.name != KEY || keys.contains(&KEY) || is_bare_row {
@@ -204,7 +205,7 @@ pub(crate) fn mistake(
         return error(format!("`{name}` is a single {what}, not a row"), "not a parameter", help);
     }
     let message = format!("`{KEY}` is of the whole row `{name}`, not of single units");
-    error(message, "not a parameter", format!("write `{written}{KEY}` without an index"))
+    error(message, "not a parameter", format!("write `{right}` without an index"))
 }
 
 /// The names that may follow the name of a row: parameters of its units, or units of its parts.

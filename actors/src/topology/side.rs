@@ -126,8 +126,8 @@ pub(super) struct Unfit {
 /// Tells why two sides do not have as many ports, where the number of units of a row was set.
 pub(super) fn unfit(a: &Side, b: &Side, units: &[ExpandedUnit]) -> Option<Unfit> {
     let counted = a.selected.counted.iter().chain(&b.selected.counted).next()?.clone();
-    if let Some(is_first) = is_first_elastic(a, b)
-        && let (elastic, fixed) = if is_first { (a, b) } else { (b, a) }
+    let sides = is_first_elastic(a, b).map(|is_first| if is_first { (a, b) } else { (b, a) });
+    if let Some((elastic, fixed)) = sides
         && let Some(length) = fixed.length()
     {
         let members = elastic.units();
