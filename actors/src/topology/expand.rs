@@ -1,6 +1,6 @@
 //! Expands the units of a topology and its parts: rows into members, parts into units under their prefix.
 
-use super::counted::Counted;
+use super::counts::counted::Counted;
 use super::counts::{self, Counts};
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::fields::Fields;

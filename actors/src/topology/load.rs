@@ -1,5 +1,6 @@
 //! Reads a topology file and everything it includes.
 
+use super::counts::address_map;
 use super::error::{ErrorKind, Errors, TopologyError, TopologyErrors};
 use super::expand::Expander;
 use super::fields::Fields;
@@ -7,7 +8,7 @@ use super::nearest::suggestion;
 use super::options::LoadOptions;
 use super::scope::Scope;
 use super::source::{self, Location, LookupError, PartLibrary, SourceFile, TopologySource};
-use super::{ExpandedUnit, Topology, address_map, overrides, value_epoch, wiring, workload};
+use super::{ExpandedUnit, Topology, overrides, value_epoch, wiring, workload};
 use std::sync::Arc;
 
 /// Reads, expands and checks a topology.

@@ -14,17 +14,15 @@
 //! | `source`, `library`, `load` | files, those that are built in, and the way from a file to a topology |
 //! | `fields`, `expand`, `scope`, `pattern` | keys; rows and parts; names and paths |
 //! | `overrides`, `nested`, `clock` | `--set` and `set`, values inside of parameters, the clock of a whole GPU |
-//! | `counts`, `counted`, `address_map` | the number of units of a row, and the address maps that follow it |
-//! | `wiring`, `side`, `error` | wires, the ports at their ends, and what is wrong with them; mistakes with their places |
+//! | `counts` | the number of units of a row, and the address maps that follow it |
+//! | `wiring`, `error` | wires, the ports at their ends, and what is wrong with them; mistakes with their places |
 //! | `show`, `comments` | the expanded text with the comments of its files |
 //! | `graph`, `picture` | a graph for Graphviz, and the drawing of a node: `model` rows and what connects them, `facts` the numbers, `die` one GPU, `node` what is around it, `scene` shapes and SVG |
 //! | `gpus`, `build` | what the units of a GPU provide together, and the units themselves |
 
-mod address_map;
 mod build;
 mod clock;
 mod comments;
-mod counted;
 mod counts;
 mod error;
 mod expand;
@@ -42,7 +40,6 @@ mod pattern;
 mod picture;
 mod scope;
 mod show;
-mod side;
 mod source;
 mod syntax;
 mod value_epoch;

@@ -1,7 +1,7 @@
 //! The names of a node and its parts, and what a path selects among them.
 
 use super::ExpandedUnit;
-use super::counted::Counted;
+use super::counts::counted::Counted;
 use super::error::{ErrorKind, TopologyError};
 use super::nearest::suggestion;
 use super::pattern::{Index, Segment};

@@ -1,19 +1,20 @@
 //! Expands links into wires and checks that every wire makes sense.
 
-use super::counted::Counted;
-use super::counts;
+mod side;
+
+use super::counts::{self, counted::Counted};
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::{nearest, suggestion};
 use super::parameter::quantity_error;
 use super::pattern::{self, Index, PatternError};
 use super::scope::{Member, SET_HERE, Scope, inside, select};
-use super::side::{self, Side, Unfit};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value, ValueKind};
 use super::{ExpandedWire, Topology, WireEnd, clock};
 use crate::catalogue::{Capability, PortDefinition, Role, UnitDefinition};
 use balar_protocol::{Protocol, SimTime, UnitId};
 use indexmap::IndexMap;
+use side::{Side, Unfit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

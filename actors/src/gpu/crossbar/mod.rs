@@ -152,6 +152,9 @@ fn provides(text: &str) -> Vec<Capability> {
 /// What [`Unit::save`] writes of a crossbar.
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
 
+/// The most pairs of a requester and a slice: each has a queue in both directions.
+const MOST_PAIRS: usize = 1 << 24;
+
 /// Which side of the switch a port is on.
 #[derive(Clone, Copy, Debug)]
 enum Side {
@@ -201,6 +204,8 @@ impl Crossbar {
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
+        let pairs = requester_ports.len().saturating_mul(slice_ports.len());
+        problems.extend(ParameterProblem::of_range("requesters x slices", pairs, ..=MOST_PAIRS));
         let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32);
         let slices = match slices.map_err(|problem| ParameterProblem::new("address_hash", problem)) {
             Ok(slices) if problems.is_empty() => slices,

@@ -2,9 +2,16 @@
 //!
 //! Counts are looked at before any unit is made, so that a row of another length is the same as in a file that writes that length. Of a
 //! row in pieces the last piece grows; where there are fewer units, the last ones are left out.
+//!
+//! | room | what it has |
+//! |---|---|
+//! | `counted` | a row whose number of units was set |
+//! | `address_map` | how addresses spread over a row of caches whose number was set |
+
+pub(super) mod address_map;
+pub(super) mod counted;
 
 use super::ExpandedUnit;
-use super::counted::Counted;
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::nearest;
 use super::options::{COMMAND_LINE, Override};
@@ -12,6 +19,7 @@ use super::pattern::{self, Index, Segment};
 use super::scope::{Member, Row, Scope};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value, ValueKind};
+use counted::Counted;
 use std::ops::Range;
 use std::sync::Arc;
 

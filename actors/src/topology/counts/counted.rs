@@ -1,8 +1,8 @@
-//! A row whose number of units was set, which [`counts`](super::counts) reads.
+//! A row whose number of units was set.
 
-use super::ExpandedUnit;
-use super::options::COMMAND_LINE;
-use super::source::Location;
+use crate::topology::ExpandedUnit;
+use crate::topology::options::COMMAND_LINE;
+use crate::topology::source::Location;
 
 /// A row whose number of units was set.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! The two sides of a link: the ports that each names, and how a range of ports follows a row whose number of units was set.
 
-use super::ExpandedUnit;
-use super::counted::Counted;
-use super::counts::KEY;
-use super::pattern::{Index, Segment};
-use super::scope::Selected;
-use super::source::Location;
 use crate::catalogue::PortDefinition;
+use crate::topology::ExpandedUnit;
+use crate::topology::counts::KEY;
+use crate::topology::counts::counted::Counted;
+use crate::topology::pattern::{Index, Segment};
+use crate::topology::scope::Selected;
+use crate::topology::source::Location;
 use balar_protocol::UnitId;
 
 /// A unit and a port index, where they are known.

@@ -2,13 +2,12 @@
 //! number: the map is derived from them (`interleave`), written into the parameters, and noted.
 
 use super::counted::Counted;
-use super::counts;
-use super::options::COMMAND_LINE;
-use super::parameter::Origin;
-use super::scope::Scope;
-use super::{ExpandedUnit, Topology};
 use crate::catalogue::Capability;
 use crate::interleave::{AddressBits, AddressHash, derive};
+use crate::topology::options::COMMAND_LINE;
+use crate::topology::parameter::Origin;
+use crate::topology::scope::Scope;
+use crate::topology::{ExpandedUnit, Topology};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ struct Spread {
 }
 
 /// Derives the maps of all rows of caches whose number was set. Gives whether there were any.
-pub(super) fn follow_counts(topology: &mut Topology, scope: &Scope) -> bool {
-    let changed = counts::changed_rows(scope);
+pub(crate) fn follow_counts(topology: &mut Topology, scope: &Scope) -> bool {
+    let changed = super::changed_rows(scope);
     if changed.is_empty() {
         return false;
     }
