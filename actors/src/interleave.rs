@@ -1,6 +1,11 @@
 //! How addresses spread over slices, sets and banks: which L2 slice holds a line, and the folding that keeps power-of-two strides apart.
 
+mod derived;
+
+pub(crate) use derived::derive;
+
 use balar_protocol::memory::LINE_BYTES;
+use std::fmt;
 
 /// Code of all programs lies from here on, above device memory and local memory.
 pub const CODE_WINDOW: u64 = 0x7f80_0000_0000;
@@ -25,6 +30,26 @@ pub struct AddressBits(Vec<Vec<u32>>);
 /// The lowest bit of a line's address that is not always 0, and the bits that take part.
 const LOWEST_BIT: u32 = LINE_BYTES.trailing_zeros();
 const ADDRESS_BITS: u32 = 32;
+/// The most that bits number.
+const MOST_NUMBERED: u32 = 256;
+
+/// As a topology has it.
+impl fmt::Display for AddressHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddressHash::Modulo => f.write_str("Modulo"),
+            AddressHash::Xor => f.write_str("Xor"),
+            AddressHash::Bits(bits) => write!(f, "Bits({bits})"),
+        }
+    }
+}
+
+/// As a topology has them: `[[10, 13], [11]]`.
+impl fmt::Display for AddressBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
 
 impl AddressBits {
     /// Bits of the number.
@@ -34,8 +59,8 @@ impl AddressBits {
 
     /// The function they describe, of a number below `count`; says what contradicts itself.
     pub fn function(&self, count: u32) -> Result<BitFunction, String> {
-        if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > 256 {
-            return Err(format!("expected {count} = 2^bits of at most 256, found {} bits", self.count()));
+        if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > MOST_NUMBERED {
+            return Err(format!("expected {count} = 2^bits of at most {MOST_NUMBERED}, found {} bits", self.count()));
         }
         let mut function = BitFunction([[0; 16]; 8]);
         for (i, positions) in self.0.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
 
+use crate::interleave::{AddressBits, AddressHash};
 use balar_host::DriverVersion;
 use balar_protocol::SmCapability;
 use balar_protocol::{Bytes, Frequency, SimTime};
@@ -32,6 +33,24 @@ pub enum Capability {
     L2Cache {
         /// Capacity.
         capacity: Bytes,
+    },
+    /// It spreads lines over the units at a row of its ports.
+    SpreadsLines {
+        /// The row.
+        ports: &'static str,
+        /// The parameter that says how.
+        parameter: &'static str,
+        /// What that says.
+        hash: AddressHash,
+    },
+    /// It is a cache that puts each line into one of its sets.
+    CacheSets {
+        /// The parameter that says by which bits of the address.
+        parameter: &'static str,
+        /// What that says.
+        bits: AddressBits,
+        /// How many sets it has.
+        sets: u32,
     },
     /// It goes at a rate at best: what its lanes, buses and clock allow, whether or not anything gets there.
     Peak {

@@ -5,7 +5,7 @@ use super::handoff::{Patience, look_for};
 use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, SampleReport, Shard, ShardResult, Surroundings,
+    CollectStatistics, Desk, Failure, Recipients, Report, RunConditions, RunWindows, SampleReport, Shard, ShardResult,
     TakeSample, Tenant, UnitResult,
 };
 use super::watching::sampler::{Next, Sampler};
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 /// What a coordinator is made from.
 pub(super) struct CoordinatorSetup {
-    pub surroundings: Surroundings,
+    pub conditions: RunConditions,
     pub paths: Arc<[String]>,
     /// The units of each shard.
     pub tenants: Vec<Vec<Tenant>>,
@@ -68,7 +68,7 @@ impl ShardState {
 /// Owns simulated time.
 pub(super) struct Coordinator {
     shards: Vec<ShardState>,
-    surroundings: Surroundings,
+    conditions: RunConditions,
     paths: Arc<[String]>,
     /// Shards that have not reported yet.
     running: usize,
@@ -104,15 +104,15 @@ enum Ending {
 impl Coordinator {
     pub fn new(setup: CoordinatorSetup, context: &mut Context<Self>) -> Coordinator {
         let count = setup.tenants.len();
-        let surroundings = setup.surroundings;
-        let shortest = surroundings.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
+        let conditions = setup.conditions;
+        let shortest = conditions.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
         let start = |(index, (tenants, arbiter)): (usize, (Vec<Tenant>, ArbiterHandle))| {
-            let (surroundings, coordinator) = (surroundings.clone(), Recipients::of(&context.address()));
+            let (conditions, coordinator) = (conditions.clone(), Recipients::of(&context.address()));
             let own_next = if tenants.is_empty() { SimTime::MAX } else { SimTime::ZERO };
             let desk = (setup.wakeful && index > 0).then(Arc::<Desk>::default);
             let of_shard = desk.clone();
-            let start = move |_: &mut Context<Shard>| Shard::new(index, tenants, surroundings, coordinator, of_shard);
+            let start = move |_: &mut Context<Shard>| Shard::new(index, tenants, conditions, coordinator, of_shard);
             let address = Shard::start_in_arbiter(&arbiter, start);
             ShardState {
                 address,
@@ -131,7 +131,7 @@ impl Coordinator {
         let shards = setup.tenants.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
         Coordinator {
             shards,
-            surroundings,
+            conditions,
             paths: setup.paths,
             running: 0,
             last_start: SimTime::ZERO,
@@ -156,11 +156,11 @@ impl Coordinator {
             Some(Ending::Failure)
         } else if start == SimTime::MAX {
             Some(Ending::NothingLeft)
-        } else if start >= self.surroundings.stop_at {
+        } else if start >= self.conditions.stop_at {
             Some(Ending::StoppedAt)
-        } else if self.surroundings.interrupted() {
+        } else if self.conditions.interrupted() {
             Some(Ending::Interrupted)
-        } else if self.surroundings.out_of_time() {
+        } else if self.conditions.out_of_time() {
             Some(Ending::WallLimit)
         } else {
             None
@@ -190,7 +190,7 @@ impl Coordinator {
                 "no window follows"
             );
             self.ending = ending;
-            self.surroundings.epochs.finish();
+            self.conditions.epochs.finish();
             self.results_missing = self.shards.len();
             let end = self.end(matches!(ending, Some(Ending::StoppedAt)));
             for shard in &self.shards {
@@ -199,9 +199,9 @@ impl Coordinator {
             return;
         }
 
-        self.surroundings.epochs.between(self.last_start, start);
+        self.conditions.epochs.between(self.last_start, start);
         let reach = self.shards.iter().map(ShardState::reach).min().unwrap_or(SimTime::MAX);
-        let mut window = self.surroundings.window_at(start, reach);
+        let mut window = self.conditions.window_at(start, reach);
         window.until = window.until.min(limit);
         self.running = self.shards.iter().filter(|shard| shard.next() < window.until).count();
         let alone = self.running == 1;
@@ -286,7 +286,7 @@ impl Coordinator {
         for (to, batch) in report.outbound.iter_mut().enumerate().filter(|(_, batch)| !batch.is_empty()) {
             let shard = &mut self.shards[to];
             for (unit, message) in batch.iter() {
-                let reach = message.time.saturating_add(self.surroundings.latencies[unit.0 as usize]);
+                let reach = message.time.saturating_add(self.conditions.latencies[unit.0 as usize]);
                 shard.inbound_earliest = shard.inbound_earliest.min(message.time);
                 shard.inbound_reach = shard.inbound_reach.min(reach);
             }
@@ -311,14 +311,14 @@ impl Coordinator {
         self.last_start = report.last.start;
         self.reached = report.last.until;
         self.windows += std::mem::take(&mut self.step_windows);
-        if let Some(progress) = &self.surroundings.progress {
+        if let Some(progress) = &self.conditions.progress {
             progress.reached(report.last.until, self.windows, self.messages);
         }
     }
 
     /// Simulated time at the end of the run.
     fn end(&self, is_stopped: bool) -> SimTime {
-        if is_stopped { self.surroundings.stop_at } else { self.last_event }
+        if is_stopped { self.conditions.stop_at } else { self.last_event }
     }
 
     /// The report, once every shard has handed in.

@@ -7,7 +7,7 @@ use super::hand_over::{HandOver, Schedule};
 use super::options::RunOptions;
 use super::pending::CalendarShape;
 use super::report::{EngineError, RunReport};
-use super::shard::{Surroundings, Tenant};
+use super::shard::{RunConditions, Tenant};
 use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
 use super::watching::sampler::Sampler;
@@ -141,7 +141,7 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
     let own = system.block_on(async { Arbiter::current() });
     let arbiters: Vec<Arbiter> = (1..shards).map(|_| Arbiter::new()).collect();
     let (result, report) = tokio::sync::oneshot::channel();
-    let surroundings = Surroundings {
+    let conditions = RunConditions {
         latencies: latencies.into(),
         calendar,
         epochs: simulation.epochs,
@@ -157,7 +157,7 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
         span: tracing::Span::current(),
     };
     let setup = CoordinatorSetup {
-        surroundings,
+        conditions,
         paths,
         tenants,
         sampler,

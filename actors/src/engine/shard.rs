@@ -179,9 +179,9 @@ pub(super) struct Desk {
     pub reports: Handoff<Report>,
 }
 
-/// What all shards know.
+/// What holds for a whole run, which every shard knows. (What units take while they are built is the catalogue's `Surroundings`.)
 #[derive(Clone)]
-pub(super) struct Surroundings {
+pub(super) struct RunConditions {
     /// By unit: the smallest latency of its wires.
     pub latencies: Arc<[SimTime]>,
     pub calendar: CalendarShape,
@@ -201,7 +201,7 @@ pub(super) struct Surroundings {
     pub span: tracing::Span,
 }
 
-impl Surroundings {
+impl RunConditions {
     /// The window that starts with the earliest pending event, where no message that is yet to be sent arrives before `reach`.
     pub fn window_at(&self, start: SimTime, reach: SimTime) -> Window {
         // An event after `reach` has no window yet; that of nothing, which this gives then, is not run.
@@ -241,7 +241,7 @@ pub(super) struct Shard {
     /// Windows since they were last asked for it.
     windows_since_shares: u64,
     failure: Option<Failure>,
-    surroundings: Surroundings,
+    conditions: RunConditions,
     coordinator: Recipients,
     /// `None` = everything goes through mailboxes.
     desk: Option<Arc<Desk>>,
@@ -256,19 +256,19 @@ impl Shard {
     pub fn new(
         index: usize,
         tenants: Vec<Tenant>,
-        surroundings: Surroundings,
+        conditions: RunConditions,
         coordinator: Recipients,
         desk: Option<Arc<Desk>>,
     ) -> Shard {
-        let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
-        let pending = tenants.iter().map(|_| Pending::new(surroundings.calendar)).collect();
+        let latencies = tenants.iter().map(|tenant| conditions.latencies[tenant.id.0 as usize]).collect();
+        let pending = tenants.iter().map(|_| Pending::new(conditions.calendar)).collect();
         let (mut slots, mut wires) = (Vec::with_capacity(tenants.len()), Vec::with_capacity(tenants.len()));
         for Tenant { id, path, unit, twin, wires: own, numbers } in tenants {
             // Every unit runs in the first window: it may have something to start with.
             slots.push(Slot { id, path, unit, twin, wake: SimTime::ZERO, failed: false, has_run: true, numbers });
             wires.push(own);
         }
-        let seats = Arc::clone(&surroundings.seats);
+        let seats = Arc::clone(&conditions.seats);
         Shard {
             index,
             slots,
@@ -281,7 +281,7 @@ impl Shard {
             shares: LaunchTotals::default(),
             windows_since_shares: 0,
             failure: None,
-            surroundings,
+            conditions,
             coordinator,
             desk,
             patience: Patience::default(),
@@ -291,12 +291,12 @@ impl Shard {
     /// Hands over what is due at the start of `window`, where an epoch has ended since the last one.
     #[cold]
     fn hand_over(&mut self, window: Window) {
-        if self.surroundings.epochs.end_after(self.last_start) > window.start {
+        if self.conditions.epochs.end_after(self.last_start) > window.start {
             return;
         }
-        self.surroundings.hand_over.done(window.start);
+        self.conditions.hand_over.done(window.start);
         for index in 0..self.slots.len() {
-            let (slot, schedule) = (&mut self.slots[index], &self.surroundings.hand_over);
+            let (slot, schedule) = (&mut self.slots[index], &self.conditions.hand_over);
             let (Some(twin), false) = (&mut slot.twin, slot.failed) else { continue };
             let copied = self.out.pending[index].replace(|message| schedule.copy(message));
             let handed_over = copied.and_then(|()| schedule.swap(&mut slot.unit, twin));
@@ -308,11 +308,11 @@ impl Shard {
 
     /// Runs every unit that has something to do in the window.
     fn run_window(&mut self, window: Window) {
-        if self.surroundings.hand_over.is_due(window.start) {
+        if self.conditions.hand_over.is_due(window.start) {
             self.hand_over(window);
         }
         self.last_start = window.start;
-        self.surroundings.calls.window_begins(self.index, window.start);
+        self.conditions.calls.window_begins(self.index, window.start);
         for block in 0..self.out.agenda.blocks() {
             let Some(slots) = self.out.agenda.due_block(block, window.until) else { continue };
             for index in slots {
@@ -322,7 +322,7 @@ impl Shard {
             }
             self.out.agenda.settle(block);
         }
-        self.surroundings.calls.end(self.index);
+        self.conditions.calls.end(self.index);
     }
 
     fn run_unit(&mut self, index: usize, window: Window) {
@@ -336,7 +336,7 @@ impl Shard {
         self.last_event = self.last_event.max(latest).max(woken);
 
         self.calls += 1;
-        self.surroundings.calls.begin(self.index, self.calls, slot.id.0);
+        self.conditions.calls.begin(self.index, self.calls, slot.id.0);
         self.out.begin(index, slot.id, window);
         let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut self.out));
 
@@ -383,13 +383,13 @@ impl Shard {
 
     /// May another window follow without the others' knowledge?
     fn may_go_on(&self, window: Window, horizon: SimTime) -> bool {
-        window.start < self.surroundings.stop_at
+        window.start < self.conditions.stop_at
             && window.start < SimTime::MAX
             && window.until <= horizon.min(self.out.outbound_earliest)
             && self.failure.is_none()
-            && !self.surroundings.interrupted()
-            && !self.surroundings.is_called()
-            && !self.surroundings.out_of_time()
+            && !self.conditions.interrupted()
+            && !self.conditions.is_called()
+            && !self.conditions.out_of_time()
     }
 
     fn run_windows(&mut self, mut command: RunWindows) -> Report {
@@ -404,12 +404,12 @@ impl Shard {
             self.run_window(window);
             windows += 1;
             let (next, reach) = (self.out.agenda.earliest(), self.out.agenda.reach());
-            let following = self.surroundings.window_at(next, reach.min(command.reach));
+            let following = self.conditions.window_at(next, reach.min(command.reach));
             if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
                 break (next, reach);
             }
             // No other shard runs.
-            self.surroundings.epochs.between(window.start, next);
+            self.conditions.epochs.between(window.start, next);
             window = following;
         };
         self.windows_since_shares += windows;

@@ -51,7 +51,8 @@ fn check(options: &TopologyOptions, kinds: &[&'static UnitDefinition]) -> Result
     check_units(&topology)?;
     let window = topology.minimum_latency().map_or_else(|| "no wires".to_owned(), |least| format!("{least}"));
     let (units, wires) = (topology.units.len(), topology.wires.len());
-    Ok(format!("{}: {units} units, {wires} wires, shortest wire {window}\n", topology.name))
+    let notes: String = topology.notes.iter().map(|note| format!("note: {note}\n")).collect();
+    Ok(format!("{}: {units} units, {wires} wires, shortest wire {window}\n{notes}", topology.name))
 }
 
 /// `topology show`: the topology with parts, ranges and defaults written out, as a file that loads by itself.

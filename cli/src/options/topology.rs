@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 /// Of `--set`.
 pub const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
-                             clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
+                             clock of the GPU's CTA scheduler and of all its units with the same clock, 'gpu.l2.count=64' the number of units of a \
+                             row (repeatable)";
 
 /// Names the topology of runs that name none.
 pub const TOPOLOGY_VARIABLE: &str = "BALAR_TOPOLOGY";

@@ -39,7 +39,8 @@ fn known_topologies(name: &str, library: &PartLibrary) -> String {
     near.map_or_else(|| suggestion(&stem, library.topologies()), |near| format!("the nearest name is `{near}`"))
 }
 
-/// Reads the topology of a simulation, with what its options say of all units. Where none is named, the default one is, and told.
+/// Reads the topology of a simulation, with what its options say of all units. Where none is named, the default one is, and told. What a user
+/// is to know of it is told on stderr.
 ///
 /// # Errors
 ///
@@ -52,10 +53,18 @@ pub fn of_simulation(options: &SimulationOptions, kinds: &[&'static UnitDefiniti
         ));
     }
     let mut topology = load(named.unwrap_or(DEFAULT_TOPOLOGY), &options.set, kinds)?;
+    tell(&topology.notes);
     if options.code.check_hazards {
         topology.set_everywhere("check_hazards", "true");
     }
     Ok(topology)
+}
+
+/// Tells what a user is to know of a topology.
+pub fn tell(notes: &[String]) {
+    for note in notes {
+        say(format_args!("note: {note}"));
+    }
 }
 
 #[cfg(test)]

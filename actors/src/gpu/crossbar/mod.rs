@@ -10,7 +10,7 @@ mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
@@ -139,13 +139,21 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CrossbarCounters::DEFINITIONS,
-    provides: nothing,
+    provides,
     weight: 32,
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
 
+fn provides(text: &str) -> Vec<Capability> {
+    let Ok(CrossbarParameters { address_hash: hash, .. }) = ron::from_str(text) else { return Vec::new() };
+    vec![Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash }]
+}
+
 /// What [`Unit::save`] writes of a crossbar.
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
+
+/// The most pairs of a requester and a slice: each has a queue in both directions.
+const MOST_PAIRS: usize = 1 << 24;
 
 /// Which side of the switch a port is on.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +204,8 @@ impl Crossbar {
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
+        let pairs = requester_ports.len().saturating_mul(slice_ports.len());
+        problems.extend(ParameterProblem::of_range("requesters x slices", pairs, ..=MOST_PAIRS));
         let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32);
         let slices = match slices.map_err(|problem| ParameterProblem::new("address_hash", problem)) {
             Ok(slices) if problems.is_empty() => slices,

@@ -224,11 +224,24 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(L2SliceParameters { clock, capacity, bytes_per_cycle, .. }) = ron::from_str(text) else {
-        return Vec::new();
-    };
+    let Ok(parameters) = ron::from_str::<L2SliceParameters>(text) else { return Vec::new() };
+    let (sets, L2SliceParameters { clock, capacity, set_bits, bytes_per_cycle, .. }) = (parameters.sets(), parameters);
     let per_second = clock.hertz().saturating_mul(u64::from(bytes_per_cycle));
-    vec![Capability::L2Cache { capacity }, Capability::Peak { what: PeakRate::L2Bytes, per_second }]
+    vec![
+        Capability::L2Cache { capacity },
+        Capability::Peak { what: PeakRate::L2Bytes, per_second },
+        Capability::CacheSets { parameter: "set_bits", bits: set_bits, sets },
+    ]
+}
+
+impl L2SliceParameters {
+    fn set_bytes(&self) -> u64 {
+        u64::from(self.ways.max(1)) * LINE_BYTES
+    }
+
+    fn sets(&self) -> u32 {
+        (self.capacity.0 / self.set_bytes()) as u32
+    }
 }
 
 /// The number of write-backs in the protocol to memory; fills carry the number of their line.
@@ -307,7 +320,7 @@ impl L2Slice {
     /// A slice with the wired ports of `context`; the slices of its row share the lines.
     pub fn new(parameters: L2SliceParameters, context: &BuildContext) -> Result<L2Slice, BuildError> {
         let mut problems = parameters.range_problems();
-        let set_bytes = u64::from(parameters.ways.max(1)) * LINE_BYTES;
+        let set_bytes = parameters.set_bytes();
         if parameters.capacity.0 == 0 || !parameters.capacity.0.is_multiple_of(set_bytes) {
             let problem = format!(
                 "expected a multiple of {} ways x {LINE_BYTES} B = {}, found {}",
@@ -321,7 +334,7 @@ impl L2Slice {
             let problem = format!("expected 32 B, 64 B or 128 B, found {}", parameters.fetch_granularity);
             problems.push(ParameterProblem::new("fetch_granularity", problem));
         }
-        let sets = (parameters.capacity.0 / set_bytes) as u32;
+        let sets = parameters.sets();
         let bits = &parameters.set_bits;
         let counted = 1u32.checked_shl(bits.count()).filter(|counted| sets.is_multiple_of(*counted));
         let function = match counted {

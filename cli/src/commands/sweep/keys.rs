@@ -166,6 +166,8 @@ pub struct Checked {
     pub topologies: BTreeMap<String, Topology>,
     /// The workloads that run.
     pub workloads: Vec<&'static balar_workloads::Descriptor>,
+    /// What a user is to know of the topologies of the points.
+    pub notes: Vec<String>,
 }
 
 /// Finds mistakes that would be those of all points, or of all with a certain key: names that there are not, and keys none of whose
@@ -200,9 +202,24 @@ pub fn check(
         for set in &point.overrides {
             let place = (point.topology.clone(), set.path.clone());
             let is_new = tried.insert((place.0.clone(), place.1.clone(), set.value.clone()));
-            if is_new && !matches!(paths.get(&place), Some(Ok(()))) {
-                let accepted = node::load(&point.topology, std::slice::from_ref(set), kinds).map(drop);
-                note(&mut paths, place, accepted);
+            let is_known = matches!(paths.get(&place), Some(Ok(())));
+            // Numbers of units have notes by value, and some are accepted only together: those of rows that are wired to each other.
+            let is_count = set.path.ends_with(".count");
+            if (is_new && !is_known) || (is_count && (is_new || !is_known)) {
+                let loaded = node::load(&point.topology, std::slice::from_ref(set), kinds);
+                let together = |alone| match is_count {
+                    true => node::load(&point.topology, &point.overrides, kinds).map_err(|_| alone),
+                    false => Err(alone),
+                };
+                let loaded = loaded.or_else(together);
+                if let Ok(topology) = &loaded {
+                    let new = topology.notes.iter().filter(|note| !checked.notes.contains(note));
+                    let new: Vec<String> = new.cloned().collect();
+                    checked.notes.extend(new);
+                }
+                if !is_known {
+                    note(&mut paths, place, loaded.map(drop));
+                }
             }
         }
         let chosen = workload_of(&point, topology, program)?;

@@ -18,6 +18,7 @@ mod results;
 
 use crate::options::sweep::{SweepCommand, SweepOptions};
 use crate::simulation::interrupt::Interrupt;
+use crate::simulation::node;
 use balar_actors::catalogue::UnitDefinition;
 use balar_record::ending::Ending;
 use balar_record::system::exit::ExitStatus;
@@ -56,6 +57,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     let collecting = results::collecting(&options.results, kinds)?;
     let points = points_of(options)?;
     let checked = keys::check(&options.common, &options.program, &points, kinds)?;
+    node::tell(&checked.notes);
     let range = range(options, points.values.len())?;
     let inputs = points::inputs(options, &checked)?;
     let defining = points::defining_options(&options.common);
