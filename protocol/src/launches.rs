@@ -1,9 +1,9 @@
 //! What becomes of launches while they run, as units tell it to whoever watches a run.
 
-use crate::SimTime;
 use crate::context::ContextId;
-use crate::cuda::LaunchId;
+use crate::launch::LaunchId;
 use crate::statistics::KernelCounters;
+use crate::time::SimTime;
 use std::sync::Arc;
 
 /// A launch that is on a GPU, or was until lately, as its CTA scheduler tells of it.

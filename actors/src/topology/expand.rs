@@ -35,6 +35,22 @@ pub(crate) struct Expander<'a> {
     pub(crate) too_large: Option<Location>,
 }
 
+/// One entry of the map of units.
+struct Entry<'e> {
+    /// What it says.
+    value: &'e Value,
+    file: &'e Arc<SourceFile>,
+    /// The path of the part that it is in.
+    prefix: &'e str,
+    name: &'e str,
+    /// Whether its name has no index.
+    single: bool,
+    /// The index of the first unit or part.
+    start: u32,
+    /// How many there are.
+    count: u32,
+}
+
 fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
     Location { file: file.clone(), span: span.clone() }
 }
@@ -92,7 +108,8 @@ impl<'a> Expander<'a> {
             let before = self.errors.list.len();
             let start = range.as_ref().map_or(0, |range| range.start);
             let count = range.as_ref().map_or(1, |range| range.end - range.start);
-            let members = self.members(value, file, prefix, &name, range.is_none(), start, count);
+            let entry = Entry { value, file, prefix, name: &name, single: range.is_none(), start, count };
+            let members = self.members(&entry);
             let broken = self.errors.list.len() > before && members.is_empty();
             let row = scope.rows.entry(name).or_insert_with(|| Row {
                 single: range.is_none(),
@@ -191,17 +208,8 @@ impl<'a> Expander<'a> {
     }
 
     /// Expands one entry; empty where it has a mistake that leaves nothing to wire.
-    #[expect(clippy::too_many_arguments, reason = "one entry of the map, taken apart")]
-    fn members(
-        &mut self,
-        value: &Value,
-        file: &Arc<SourceFile>,
-        prefix: &str,
-        name: &str,
-        single: bool,
-        start: u32,
-        count: u32,
-    ) -> Vec<Member> {
+    fn members(&mut self, entry: &Entry<'_>) -> Vec<Member> {
+        let &Entry { value, file, prefix, name, single, start, count } = entry;
         let ValueKind::Call(kind, items) = &value.kind else {
             let message = format!("`{name}` is {}, not a unit", value.describe());
             let label = "expected `Kind(...)` or `Part(\"parts/...\")`";

@@ -2,6 +2,7 @@
 
 use super::UnifiedMemoryDriver;
 use super::record::{Cause, TransferRecord};
+use super::service::FaultedBlock;
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
 use crate::unified_memory::{Access, BlockId, PageSet, Processor};
@@ -254,7 +255,10 @@ impl UnifiedMemoryDriver {
                 self.fetch(id, *gpu, now, out);
                 Flow::Answered
             }
-            Step::Serve { gpu, block, faults, replay } => self.serve(id, (*gpu, *block), faults, *replay, now, out),
+            Step::Serve { gpu, block, faults, replay } => {
+                let faulted_block = FaultedBlock { gpu: *gpu, block: *block, faults, replay: *replay };
+                self.serve(id, faulted_block, now, out)
+            }
             Step::AwaitTransfers => self.wait_unless(id, |task| task.transfers == 0),
             Step::AwaitUnmapped => self.wait_unless(id, |task| task.unmaps == 0),
             Step::AwaitPages(block, pages) => {
