@@ -195,6 +195,29 @@ fn code_of_tests_ties_nothing() {
 }
 
 #[test]
+fn a_file_below_a_type_goes_on_with_it() {
+    // The unit is one type over three files; the first takes what the others keep for it.
+    let unit = [
+        ("src/lib.rs", "mod unit;"),
+        ("src/unit/mod.rs", "mod a; mod b; pub struct Unit { a: a::State, b: b::State } pub fn help() {}"),
+        ("src/unit/a.rs", "use super::Unit; pub struct State; impl Unit { fn a(&self) {} }"),
+        ("src/unit/b.rs", "use super::Unit; pub struct State; impl Unit { fn b(&self) { Unit::c(self) } }"),
+    ];
+    assert!(circles_in(&unit, 1).is_empty());
+    // It may not take anything else from there, and a file that only uses the type takes it.
+    let mut helped = unit;
+    helped[2].1 = "use super::Unit; pub struct State; impl Unit { fn a(&self) { super::help() } }";
+    helped[3].1 = "pub struct State; fn b(unit: &super::Unit) {}";
+    let found = circles_in(&helped, LONGEST_CIRCLE);
+    assert_eq!(found.len(), 1);
+    let back: Vec<&String> = found[0].iter().filter(|line| line.contains("-> src/unit/mod.rs")).collect();
+    assert_eq!(
+        back,
+        ["src/unit/a.rs -> src/unit/mod.rs: super::help", "src/unit/b.rs -> src/unit/mod.rs: super::Unit"]
+    );
+}
+
+#[test]
 fn names_that_macros_make_and_use_are_seen() {
     let files = [
         ("src/lib.rs", "mod maker; mod made;"),

@@ -1,9 +1,9 @@
 //! Faults of GPUs: batches, and what each block of one needs.
 
 use super::UnifiedMemoryDriver;
-use super::blocks::{place_of, processor_at};
+use super::blocks::{leaf_number, place_of, processor_at};
 use super::record::{BatchRecord, Cause};
-use super::tasks::{Flow, Step, TaskId, Transit};
+use super::tasks::{FaultedBlock, Flow, Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::{Batch, BatchStage, Fault};
 use crate::unified_memory::eviction::ChunkUse;
@@ -45,18 +45,6 @@ pub(super) struct Migration {
     /// Requests that wait for them go on as soon as they are there.
     pub replay: bool,
     pub cause: Cause,
-}
-
-/// What of a batch is of one block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FaultedBlock<'a> {
-    /// The GPU that faulted.
-    pub gpu: u8,
-    pub block: BlockId,
-    /// The pages, and what each was to be accessed for.
-    pub faults: &'a [(u16, Access)],
-    /// Requests that wait for its pages go on as soon as they are there.
-    pub replay: bool,
 }
 
 /// What the faults of a block lead to.
@@ -382,7 +370,7 @@ impl UnifiedMemoryDriver {
             return false;
         }
         let gpu = &self.state.gpus[usize::from(gpu)];
-        let leaf = super::leaf_number(id, page / LEAF_PAGES);
+        let leaf = leaf_number(id, page / LEAF_PAGES);
         let (accesses, trips) = (gpu.accesses.accesses(leaf), gpu.accesses.round_trips(leaf));
         let rule = &self.parameters.remote_access;
         !rule.migrates(access, accesses, trips, gpu.is_oversubscribed, &self.frames(gpu, 0))
@@ -484,7 +472,7 @@ impl UnifiedMemoryDriver {
         let state = &mut self.state.gpus[usize::from(gpu)];
         for &(page, access) in faults {
             let page = usize::from(page);
-            state.accesses.count_access(super::leaf_number(id, page / LEAF_PAGES));
+            state.accesses.count_access(leaf_number(id, page / LEAF_PAGES));
             if block.share(me).resident.contains(page) {
                 state.eviction.accessed(id, page, access);
             }

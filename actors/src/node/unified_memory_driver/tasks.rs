@@ -2,7 +2,6 @@
 
 use super::UnifiedMemoryDriver;
 use super::record::{Cause, TransferRecord};
-use super::service::FaultedBlock;
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
 use crate::unified_memory::{Access, BlockId, PageSet, Processor};
@@ -38,6 +37,18 @@ pub(super) enum Carried {
     Pages(Transit),
     /// Bytes of a synchronisation, whose pages are on the host already.
     Bytes { gpu: u8, bytes: u64, address: u64 },
+}
+
+/// What of a batch is of one block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultedBlock<'a> {
+    /// The GPU that faulted.
+    pub gpu: u8,
+    pub block: BlockId,
+    /// The pages, and what each was to be accessed for.
+    pub faults: &'a [(u16, Access)],
+    /// Requests that wait for its pages go on as soon as they are there.
+    pub replay: bool,
 }
 
 /// What a task does next.
