@@ -1,9 +1,9 @@
 //! What hardware units say to each other, and the vocabulary they share.
 //!
 //! Simulated time and clocks ([`time`], [`clock`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
-//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`],
-//! [`migration`]), what a launch is ([`launch`]) and why it fails ([`fault`]), the statistics and the launches of a run ([`statistics`]), which of them are timed
-//! ([`detail`]) and what becomes of them while they run ([`launches`]).
+//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`], [`migration`]), what a launch is ([`launch`]) and
+//! why it fails ([`fault`]), the statistics and the launches of a run ([`statistics`]), which of them are timed ([`detail`]) and what
+//! becomes of them while they run ([`launches`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
