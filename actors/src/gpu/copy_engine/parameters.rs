@@ -1,7 +1,7 @@
 //! What a copy engine is described by, and what it counts.
 
 use crate::catalogue::bounds::{CLOCK, ENTRIES, PER_CYCLE, RATE, TIME};
-use crate::catalogue::{BuildContext, ParameterProblem, Problems};
+use crate::catalogue::{BuildContext, ParameterProblem, ParameterSet, Problems};
 use balar_protocol::{Bandwidth, Bytes, Frequency, SimTime};
 
 crate::parameters! {

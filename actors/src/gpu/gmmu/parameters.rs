@@ -1,8 +1,8 @@
 //! What a GMMU is described by.
 
 use super::page_table::ManagedPageSizes;
-use crate::catalogue::BuildError;
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
+use crate::catalogue::{BuildError, ParameterSet};
 use crate::unified_memory::PAGE_BYTES;
 use balar_protocol::migration::ShootdownScope;
 use balar_protocol::{Bytes, Frequency};

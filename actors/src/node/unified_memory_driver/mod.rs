@@ -47,7 +47,7 @@ use crate::unified_memory::eviction::EvictionPolicy;
 use crate::unified_memory::prefetch::{Prefetcher, PrefetcherChoice};
 use crate::unified_memory::remote_access::AccessCounters;
 use crate::unified_memory::residency::Reach;
-use crate::unified_memory::{Access, BlockId, LEAF_PAGES, PAGE_BYTES, Processor};
+use crate::unified_memory::{Access, LEAF_PAGES, PAGE_BYTES, Processor};
 use balar_protocol::managed::ManagedMessage;
 use balar_protocol::migration::MigrationMessage;
 use balar_protocol::statistics::StatisticSink;

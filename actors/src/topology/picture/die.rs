@@ -240,7 +240,7 @@ impl Tracks {
 
 /// What is drawn of a GPU.
 struct Plan<'a> {
-    model: &'a Model,
+    model: &'a Model<'a>,
     gpu: usize,
     /// Its rows.
     members: Vec<usize>,
@@ -261,7 +261,7 @@ struct Layout {
 }
 
 impl<'a> Plan<'a> {
-    fn of(model: &'a Model, gpu: usize, incoming: &'a [(usize, Entry)]) -> Plan<'a> {
+    fn of(model: &'a Model<'a>, gpu: usize, incoming: &'a [(usize, Entry)]) -> Plan<'a> {
         let members: Vec<usize> = (0..model.rows.len()).filter(|row| model.rows[*row].gpu == Some(gpu)).collect();
         let is_inside = |edge: &&Edge| members.contains(&edge.client) && members.contains(&edge.server);
         let edges: Vec<&Edge> = model.edges.iter().filter(is_inside).collect();

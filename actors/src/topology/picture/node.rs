@@ -136,7 +136,7 @@ type Block = (i32, i32, i32, i32);
 
 /// The node with everything in its place.
 struct Plan<'a> {
-    model: &'a Model,
+    model: &'a Model<'a>,
     connectors: Connectors,
     columns: Columns,
     dies: Vec<Die>,
@@ -149,7 +149,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Heights: the GPUs of each side, then the cards of the host against their middle.
-    fn of(model: &'a Model, host: &[usize]) -> Plan<'a> {
+    fn of(model: &'a Model<'a>, host: &[usize]) -> Plan<'a> {
         let connectors = Connectors::of(model, host);
         let count = connectors.gpus;
         let dies = connectors.dies(model);

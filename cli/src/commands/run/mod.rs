@@ -18,6 +18,7 @@ mod library;
 mod signals;
 
 use crate::commands::report;
+use crate::commands::workload::say_problem;
 use crate::options::detail;
 use crate::options::program::{HostAccesses, ProgramOptions};
 use crate::options::simulation::{SimulationOptions, check_detail};
@@ -45,7 +46,7 @@ use balar_live::WhatRuns;
 use balar_record::ending::Ending;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
-use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::failure::{Failure, say};
 use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
 use executable::Executable;
@@ -273,14 +274,7 @@ fn report(
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
         }
     }
-    if let Some(problem) = record.problem() {
-        say(format_args!("balar-actors: {problem}"));
-    }
-    match record.status() {
-        ExitStatus::Bug => say(BUG),
-        ExitStatus::UnitBroken => say(UNIT_BROKEN),
-        _ => {}
-    }
+    say_problem(record, "balar-actors");
     written.unwrap_or(Ok(())).map_err(Failure::input)
 }
 
