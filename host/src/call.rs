@@ -19,7 +19,7 @@ pub use copy::{CopyEnd, CopyShape};
 pub use graph::{Conditional, ConditionalKind, GraphNode};
 pub use ipc::IpcCall;
 pub use management::{Activity, ActivityWork, CopyPlace, DeviceState, ManagementCall};
-pub use module::{Function, FunctionAttributes, Launch, ModuleFunction, ModuleVariable, VariableKind};
+pub use module::{BUILT_IN_MODULE, Function, FunctionAttributes, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 
@@ -27,9 +27,6 @@ use crate::bytes::Bytes;
 use crate::image::{ArrayDescription, Resource, TextureDescription};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// The module that is loaded from the start: that of a built-in workload.
-pub const BUILT_IN_MODULE: u32 = 0;
 
 /// One CUDA call, or other act, of a host thread. It concerns the thread's current device unless it says otherwise.
 ///

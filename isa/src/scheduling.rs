@@ -7,13 +7,15 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | this file | what the scheduler knows of an instruction; how many registers a region may take |
+//! | this file | how many registers a region may take |
+//! | `node` | what the scheduler knows of an instruction |
 //! | `region` | the instructions between pinned ones, their registers, and the words that are live |
 //! | `dependences` | which instructions of a region wait for which, and the longest paths |
 //! | `list` | the choice of the next instruction |
 
 mod dependences;
 mod list;
+mod node;
 mod region;
 
 use crate::control_flow::Graph;
@@ -21,6 +23,7 @@ use crate::execution::Space;
 use crate::liveness::{LiveSet, Liveness, Uses, Width};
 use crate::program::timing::LatencyClass;
 use list::ListScheduler;
+pub(crate) use node::{Access, Node, Order, spaces};
 use region::Regions;
 
 /// Registers that a region may take beyond those that it had in the order of the text: enough for some 16 loads in flight.
@@ -34,51 +37,6 @@ const UNLIMITED: i32 = 1 << 24;
 
 /// Instructions that are ordered together at most: the time that this takes grows with the square.
 const LONGEST_REGION: u32 = 1024;
-
-/// How freely an instruction moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// As its operands and its memory access allow.
-    Free,
-    /// And not across another of its kind: stores, atomics, volatile accesses.
-    Chained,
-    /// It stays, and no instruction moves across it.
-    Pinned,
-}
-
-/// What an instruction accesses in memory that can change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
-    /// Spaces that it may reach, a bit each; see [`spaces`].
-    pub spaces: u8,
-    /// Whether accesses of the same space may not pass it.
-    pub writes: bool,
-}
-
-/// An instruction as the scheduler sees it, beyond its registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    pub order: Order,
-    pub access: Option<Access>,
-    /// Whether it reads or writes the carry flag.
-    pub carries: bool,
-    /// Cycles that its result is expected to take.
-    pub latency: u32,
-}
-
-/// The spaces that an access may reach: all where the address is generic, none where the memory never changes.
-pub(crate) fn spaces(space: Option<Space>) -> u8 {
-    match space {
-        Some(Space::Global) => 1,
-        Some(Space::Shared) => 2,
-        Some(Space::Local) => 4,
-        Some(Space::Constant | Space::Parameter) => 0,
-        None => 7,
-    }
-}
-
-/// The spaces that [`spaces`] tells apart.
-const SPACES: usize = 3;
 
 /// Cycles that a load is expected to take: shared memory as measured on V100 (27), device memory about an L2 hit.
 pub(crate) fn memory_latency(space: Option<Space>) -> u32 {

@@ -1,7 +1,7 @@
 //! The copy protocol: bulk transfers by the GPU's copy engine, in pages over the data link.
 
 use crate::memory::{MemoryRequest, MemoryResponse};
-use crate::message::Side;
+use crate::ports::Side;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

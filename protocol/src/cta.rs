@@ -1,8 +1,9 @@
 //! The CTA protocol: the scheduler places a CTA into a slot of an SM; the SM reports its end.
 
-use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
 use crate::device_launch::DeviceWork;
-use crate::message::Side;
+use crate::fault::KernelFault;
+use crate::launch::{KernelLaunch, LaunchId};
+use crate::ports::Side;
 use crate::statistics::CtaCounters;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! What becomes of launches while they run, as units tell it to whoever watches a run.
 
-use crate::SimTime;
 use crate::context::ContextId;
-use crate::cuda::LaunchId;
+use crate::launch::LaunchId;
 use crate::statistics::{CtaCounters, KernelCounters};
+use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -1,30 +1,32 @@
 //! What hardware units say to each other, and the vocabulary they share.
 //!
-//! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
-//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`],
-//! [`migration`]), the statistic definitions ([`statistics`]), the launches of a run ([`kernel_records`]), which of them are timed
-//! ([`detail`]) and what becomes of them while they run ([`launches`]).
+//! Simulated time and clocks ([`time`], [`clock`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
+//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`], [`migration`]), what a launch is ([`launch`]) and
+//! why it fails ([`fault`]), the statistics and the launches of a run ([`statistics`]), which of them are timed ([`detail`]) and what
+//! becomes of them while they run ([`launches`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
 // The macro `counters!` names this crate, in this crate too.
 extern crate self as balar_protocol;
 
-pub mod by_launch;
+pub mod clock;
 pub mod context;
 pub mod copy;
 pub mod cta;
 pub mod cuda;
 pub mod detail;
 pub mod device_launch;
+pub mod fault;
 pub mod gpu;
-pub mod kernel_records;
+pub mod launch;
 pub mod launches;
 pub mod limits;
 pub mod managed;
 pub mod memory;
 pub mod message;
 pub mod migration;
+pub mod ports;
 pub mod prefetch;
 pub mod quantity;
 pub mod ranges;
@@ -37,10 +39,13 @@ pub mod translation;
 #[doc(hidden)]
 pub use serde;
 
+pub use clock::Clock;
 pub use context::{ContextId, ProcessId};
 pub use detail::{Detail, DetailChoice};
 pub use gpu::GpuDescription;
-pub use message::{Message, Payload, PortId, Protocol, Side, UnitId};
+pub use message::{Message, Payload, Protocol};
+pub use ports::{PortId, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
 pub use sm::{SmCapability, SmResources};
-pub use time::{Clock, SimTime};
+pub use statistics::{by_launch, kernel_records};
+pub use time::SimTime;

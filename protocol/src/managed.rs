@@ -4,7 +4,7 @@
 //! [`ManagedMessage::Done`]. The rest takes effect at once.
 
 use crate::context::ProcessId;
-use crate::message::Side;
+use crate::ports::Side;
 use serde::{Deserialize, Serialize};
 
 /// What a program advises of a range (`cudaMemAdvise`). A location is a GPU, or `None` for the host.

@@ -13,7 +13,7 @@
 //! A unit between SM and crossbar (a prefetcher, a write-combining buffer) is the server of the SM and a client of the crossbar. It
 //! answers from its own copies only accesses of [`Scope::Weak`], and holds back only stores of that scope, until a `Drain` comes.
 
-use crate::message::Side;
+use crate::ports::Side;
 use crate::time::SimTime;
 use crate::translation::Aperture;
 use serde::{Deserialize, Serialize};

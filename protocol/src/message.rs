@@ -6,18 +6,11 @@ use crate::cuda::CudaMessage;
 use crate::managed::ManagedMessage;
 use crate::memory::MemoryMessage;
 use crate::migration::MigrationMessage;
+use crate::ports::{PortId, Side, UnitId};
 use crate::time::SimTime;
 use crate::translation::TranslationMessage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// A unit of the node, numbered in the order of the expanded topology.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct UnitId(pub u32);
-
-/// A port of a unit: the index in the unit's own list of wired ports. Ports are duplex.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PortId(pub u16);
 
 /// A stamped message. An inbox is ordered by (`time`, `source`), and messages of one source and time come in the order they were sent in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -109,15 +102,6 @@ impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// The two sides of a conversation: the client asks, the server answers. Each port of a unit is one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Side {
-    /// The host before a GPU, the CTA scheduler before an SM, whoever reads and writes before a memory.
-    Client,
-    /// The other one.
-    Server,
 }
 
 impl Payload {

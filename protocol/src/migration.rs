@@ -3,7 +3,7 @@
 //! The host's driver is the client. It asks a GMMU for faults, has pages mapped and unmapped, and has faulting requests replayed; it
 //! asks a migration link to carry bytes. It alone knows where pages are and decides what moves; a GMMU knows what its GPU may access.
 
-use crate::message::Side;
+use crate::ports::Side;
 use crate::time::SimTime;
 use crate::translation::{Aperture, PageAccess};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Sizes, rates and times with their units, parsed strictly: a number, one space, a unit that exists.
 
-use crate::time::SimTime;
+use crate::time::{PICOSECONDS_PER_SECOND, SimTime};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
@@ -41,7 +41,7 @@ pub enum QuantityError {
     },
 }
 
-pub(crate) struct Grammar {
+struct Grammar {
     expected: &'static str,
     example: &'static str,
     /// Unit names with their factor to the base unit.
@@ -50,7 +50,7 @@ pub(crate) struct Grammar {
     maximum: u64,
 }
 
-pub(crate) const TIME: Grammar = Grammar {
+const TIME: Grammar = Grammar {
     expected: "a time",
     example: "23840 ps",
     units: &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)],
@@ -129,7 +129,7 @@ impl Grammar {
     }
 
     /// The largest unit that divides `value`, so that what is printed parses back to the same value.
-    pub(crate) fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |&&(_, factor): &&(&str, u64)| value >= factor && value.is_multiple_of(factor);
         let (name, factor) = self.units.iter().filter(fits).max_by_key(|(_, factor)| *factor).unwrap_or(&self.units[0]);
         write!(f, "{} {}", value / factor, name)
@@ -227,12 +227,11 @@ impl Bandwidth {
     /// How long `bytes` occupy a channel of this rate, rounded up to a picosecond.
     #[inline]
     pub fn time_for(self, bytes: u64) -> SimTime {
-        match bytes.checked_mul(crate::time::PICOSECONDS_PER_SECOND) {
+        match bytes.checked_mul(PICOSECONDS_PER_SECOND) {
             Some(product) => SimTime(product.div_ceil(self.0)),
-            None => SimTime(
-                (u128::from(bytes) * u128::from(crate::time::PICOSECONDS_PER_SECOND)).div_ceil(u128::from(self.0))
-                    as u64,
-            ),
+            None => {
+                SimTime((u128::from(bytes) * u128::from(PICOSECONDS_PER_SECOND)).div_ceil(u128::from(self.0)) as u64)
+            }
         }
     }
 }
@@ -254,6 +253,13 @@ macro_rules! display {
 display!(Frequency, FREQUENCY);
 display!(Bytes, BYTES);
 display!(Bandwidth, BANDWIDTH);
+
+/// "500000000 ps"; with `{:#}` in the largest unit that divides it: "500 us".
+impl fmt::Display for SimTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() { TIME.write(self.0, f) } else { write!(f, "{} ps", self.0) }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! What an SM has for CTAs, and what a CTA takes of it.
 
-use crate::cuda::KernelLaunch;
+use crate::launch::KernelLaunch;
 use crate::quantity::Frequency;
 
 /// What an SM provides.

@@ -7,7 +7,7 @@
 //! What an instruction means is executed when it issues, so a fault is a matter of time alone: the request waits in the SM and goes
 //! on, and no instruction is executed again.
 
-use crate::message::Side;
+use crate::ports::Side;
 use serde::{Deserialize, Serialize};
 
 /// Why the GMMU could not answer with a translation at once.

@@ -1,8 +1,8 @@
 //! What a folder is the sweep of.
 
+use crate::SweepError;
 use crate::files;
 use crate::points::{Points, in_words};
-use crate::{SweepError, collect};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -85,7 +85,7 @@ impl Definition {
     /// The hash of what a point is, inputs left aside.
     pub fn configuration_hash(&self, index: usize) -> String {
         let parts = (&self.options, &self.command, &self.keys, &self.points[index]);
-        hash(collect::json(&parts).as_bytes())
+        hash(files::json(&parts).as_bytes())
     }
 
     /// The first thing in which this definition, which a folder has, differs from the one that is asked for.
@@ -164,18 +164,18 @@ impl Definition {
             [] => "[]".to_owned(),
             items => format!("[\n    {}\n  ]", items.join(",\n    ")),
         };
-        let points: Vec<String> = self.points.iter().map(collect::json).collect();
-        let inputs: Vec<String> = self.inputs.iter().map(collect::json).collect();
+        let points: Vec<String> = self.points.iter().map(files::json).collect();
+        let inputs: Vec<String> = self.inputs.iter().map(files::json).collect();
         format!(
             "{{\n  \"schema\": {},\n  \"program\": {},\n  \"version\": {},\n  \"options\": {},\n  \"command\": {},\n  \"inputs\": {},\n  \
              \"keys\": {},\n  \"points\": {}\n}}\n",
             self.schema,
-            collect::json(&self.program),
-            collect::json(&self.version),
-            collect::json(&self.options),
-            collect::json(&self.command),
+            files::json(&self.program),
+            files::json(&self.version),
+            files::json(&self.options),
+            files::json(&self.command),
             lines(&inputs),
-            collect::json(&self.keys),
+            files::json(&self.keys),
             lines(&points),
         )
     }

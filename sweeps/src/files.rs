@@ -2,6 +2,7 @@
 
 use crate::SweepError;
 use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -87,4 +88,9 @@ pub(crate) fn sync(folder: &Path) -> Result<(), SweepError> {
         }
     }
     File::open(folder).and_then(|file| file.sync_all()).map_err(failed("write", folder))
+}
+
+/// A value of text keys and numbers as a line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("text keys and numbers always serialise into memory")
 }

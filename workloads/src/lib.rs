@@ -18,6 +18,7 @@
 //! | `cuda_features` | what CUDA has beyond kernels on arrays: streams, cooperative launches, a heap, output and calls on the device |
 
 mod comparison;
+mod descriptor;
 mod managed;
 mod numeric;
 mod parameters;
@@ -34,5 +35,6 @@ mod primitives;
 mod searches;
 mod simulations;
 
+pub use descriptor::{Code, Compiler, Cubin, Descriptor};
 pub use parameters::{Domain, MEMORY, Parameter, Parameters, Suggestion, Value, WorkloadError};
-pub use registry::{Code, Compiler, Cubin, Descriptor, find, workloads};
+pub use registry::{find, workloads};

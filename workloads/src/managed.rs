@@ -4,19 +4,9 @@
 //! Allocations become managed ones, copies to the device the host's own writes, and copies from it a synchronisation with the host's
 //! own reads, as a program is rewritten for unified memory. What a script keeps on the device stays there.
 
+use crate::parameters::Memory;
 use crate::script::{Action, Buffer, Place, Queue};
 use std::collections::{BTreeSet, VecDeque};
-
-/// Where a workload keeps its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    /// In device memory, by `cudaMalloc` and `cudaMemcpy`.
-    Device,
-    /// In managed memory, whose pages move as they are accessed.
-    Managed,
-    /// In managed memory that is brought to the GPU before the first launch, and back before it is read (`cudaMemPrefetchAsync`).
-    Prefetched,
-}
 
 impl Memory {
     /// The actions of a script whose data are here.

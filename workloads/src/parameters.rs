@@ -1,7 +1,17 @@
 //! Parameters of workloads: declared in a table, given as `key=value`, parsed strictly.
 
-use crate::managed::Memory;
 use std::fmt;
+
+/// Where a workload keeps its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// In device memory, by `cudaMalloc` and `cudaMemcpy`.
+    Device,
+    /// In managed memory, whose pages move as they are accessed.
+    Managed,
+    /// In managed memory that is brought to the GPU before the first launch, and back before it is read (`cudaMemPrefetchAsync`).
+    Prefetched,
+}
 
 /// Declares one parameter of a workload.
 #[derive(Clone, Copy, Debug)]

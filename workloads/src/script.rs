@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::managed::Memory;
-use crate::parameters::WorkloadError;
+use crate::parameters::{Memory, WorkloadError};
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
 

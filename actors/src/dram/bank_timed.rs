@@ -8,8 +8,8 @@
 //!
 //! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
 
-use super::ChannelCounters;
 use super::bursts::Requester;
+use super::counters::ChannelCounters;
 use super::timing::{DramTiming, Refresh};
 use crate::interleave::{BitFunction, fold};
 use crate::slab::Slab;

@@ -4,20 +4,20 @@
 
 mod bank_timed;
 mod bursts;
+mod counters;
 mod simple;
 mod timing;
 
+pub use counters::ChannelCounters;
 pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::bounds::{RATE, TIME};
 use crate::catalogue::{BuildError, Problems};
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
-use balar_protocol::by_launch::{LaunchTotals, Share};
-use balar_protocol::memory::{
-    LINE_BYTES, MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count,
-};
-use balar_protocol::statistics::{StatisticSink, UnitCounters};
+use balar_protocol::by_launch::LaunchTotals;
+use balar_protocol::memory::{LINE_BYTES, MemoryBurst, MemoryMessage, MemoryRequest, ServedBy};
+use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
 use bursts::{Bursts, Requester};
@@ -59,67 +59,6 @@ impl MemoryModel {
             }
         }
         problems
-    }
-}
-
-balar_protocol::counters! {
-    /// What a memory channel counts; the unit's own row is the sum over its channels, or the maximum.
-    pub struct ChannelCounters {
-        /// 32-byte sectors read
-        sectors_read: "sector",
-        /// 32-byte sectors written
-        sectors_written: "sector",
-        /// requests that read
-        requests_read: "request",
-        /// requests that write
-        requests_write: "request",
-        /// requests that found their row open
-        row_hits: "request",
-        /// requests whose bank had no row open
-        row_misses: "request",
-        /// requests whose bank had another row open
-        row_conflicts: "request",
-        /// rows opened
-        activates: "command",
-        /// rows closed
-        precharges: "command",
-        /// refresh commands, up to the channel's last access
-        refreshes: "command",
-        /// changes between reading and writing
-        turnarounds: "change",
-        /// time from arrival of a load to its response, summed over loads
-        latency_read: "ps",
-        /// time the data bus carried data
-        busy_time: "ps",
-        /// most requests that waited in one channel
-        queue_maximum: "request" maximum,
-    }
-}
-
-impl ChannelCounters {
-    /// So many requests like this one have arrived.
-    fn arrivals(&mut self, request: &MemoryRequest, count: u64) {
-        let sectors = count * u64::from(sector_count(request.sectors));
-        if request.kind == MemoryKind::Load {
-            self.requests_read += count;
-            self.sectors_read += sectors;
-        } else {
-            self.requests_write += count;
-            self.sectors_written += sectors;
-        }
-    }
-}
-
-impl Share for ChannelCounters {
-    fn give(&self, to: &mut UnitCounters) {
-        to.dram_sectors_read += self.sectors_read;
-        to.dram_sectors_written += self.sectors_written;
-        to.dram_busy_time += self.busy_time;
-        to.dram_row_hits += self.row_hits;
-        to.dram_row_misses += self.row_misses;
-        to.dram_row_conflicts += self.row_conflicts;
-        to.dram_requests_read += self.requests_read;
-        to.dram_latency_read += self.latency_read;
     }
 }
 

@@ -1,6 +1,6 @@
 //! A channel with a fixed latency and a bandwidth: first come, first served.
 
-use super::ChannelCounters;
+use super::counters::ChannelCounters;
 use balar_protocol::by_launch::ByLaunch;
 use balar_protocol::memory::{MemoryKind, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bandwidth, SimTime};

@@ -1,10 +1,13 @@
 //! Which addresses are legal.
 
-use super::GpuSet;
-use balar_host::memory::{Place, place_of};
+use balar_host::memory::{MAXIMUM_GPUS, Place, place_of};
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// GPUs, one bit each.
+pub type GpuSet = u8;
+const _: () = assert!(MAXIMUM_GPUS as usize <= GpuSet::BITS as usize);
 
 /// Most allocations of a chunk.
 const CHUNK: usize = 512;

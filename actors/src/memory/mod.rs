@@ -16,7 +16,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `mapping` | one arena for all GPUs and the host window |
+//! | `arena`, `mapping` | one arena for all GPUs and the host window, and what contexts have beside it |
 //! | `allocations` | which addresses are legal for whom, and whose memory is mapped at reserved ones |
 //! | `heap`, `print_queue`, `launch_pool` | device heaps, printed text, parameters of what kernels launch |
 //! | `writer`, `write_log` | what a unit writes in an epoch |
@@ -24,6 +24,7 @@
 
 mod access_pattern;
 mod allocations;
+mod arena;
 mod heap;
 mod launch_pool;
 mod mapping;
@@ -41,22 +42,19 @@ pub(crate) use write_log::LoggedKind;
 pub use write_log::{AtomicResult, Unknown, WriteLog};
 pub use writer::{SavedWriter, Writer};
 
-pub use allocations::Bounds;
+pub use allocations::{Bounds, GpuSet};
 
 use crate::engine::EpochHook;
 use crate::engine::epoch_end;
-use allocations::{Allocations, page_of};
+use arena::Arena;
 use balar_host::memory::{self, Place};
 use balar_isa::texture::Image;
 use balar_protocol::{ContextId, ProcessId, SimTime};
-use heap::DeviceHeap;
 pub use launch_pool::LaunchHeader;
-use launch_pool::LaunchPool;
 pub(crate) use launch_pool::{HEADER_BYTES, pack_block, pack_grid, unpack_block, unpack_grid};
 use mapping::Mapping;
 use merge::Merge;
 use print_queue::PrintQueue;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
@@ -64,11 +62,7 @@ use writer::{Shelf, Waiting};
 
 pub use print_queue::Printed;
 
-/// GPUs, one bit each.
-pub type GpuSet = u8;
-
 const MAXIMUM_GPUS: usize = memory::MAXIMUM_GPUS as usize;
-const _: () = assert!(MAXIMUM_GPUS <= GpuSet::BITS as usize);
 
 /// The values of the node's memories, with the allocations that make their addresses legal.
 ///
@@ -84,31 +78,16 @@ pub struct DeviceMemory {
     epoch: SimTime,
     /// What was written in this epoch.
     waiting: Waiting,
+    end: Mutex<EpochEnd>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Arena {
-    mapping: Mapping,
-    allocations: Allocations,
-    /// Scratch of the end of an epoch: the logs.
+/// Scratch of the end of an epoch.
+#[derive(Debug, Default)]
+struct EpochEnd {
     shelves: Vec<(u32, Arc<Shelf>)>,
     #[expect(clippy::vec_box, reason = "a log changes places with one on a shelf, which a pointer does fastest")]
     logs: Vec<Box<WriteLog>>,
     merge: Merge,
-    contexts: BTreeMap<ContextId, ContextState>,
-    /// Texture and surface objects by process and handle.
-    images: BTreeMap<(ProcessId, u64), Image>,
-}
-
-/// What a context's kernels find beside their memory.
-#[derive(Debug, Default)]
-struct ContextState {
-    /// The heap of the loaded modules' kernels; `None` where none of them allocates.
-    heap: Option<DeviceHeap>,
-    /// What launches of kernels wait in; `None` where no loaded kernel launches any.
-    launches: Option<LaunchPool>,
-    /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
-    printed: Mutex<PrintQueue>,
 }
 
 impl DeviceMemory {
@@ -148,17 +127,9 @@ impl DeviceMemory {
     fn of(mapping: Mapping) -> DeviceMemory {
         let file = mapping.file().cloned();
         let reservable = std::array::from_fn(|gpu| mapping.reservable(gpu));
-        let arena = Arena {
-            mapping,
-            allocations: Allocations::default(),
-            shelves: Vec::new(),
-            logs: Vec::new(),
-            merge: Merge::default(),
-            contexts: BTreeMap::new(),
-            images: BTreeMap::new(),
-        };
         let (epoch, waiting) = (DeviceMemory::DEFAULT_EPOCH, Waiting::default());
-        DeviceMemory { arena: RwLock::new(arena), file, reservable, epoch, waiting }
+        let arena = RwLock::new(Arena::of(mapping));
+        DeviceMemory { arena, file, reservable, epoch, waiting, end: Mutex::default() }
     }
 
     /// With value epochs of `epoch`, which is above zero, in place of [`Self::DEFAULT_EPOCH`].
@@ -284,85 +255,6 @@ impl DeviceMemoryView<'_> {
     }
 }
 
-impl Arena {
-    /// Makes a range legal to access; one that is not in the mapping stays illegal.
-    fn map(&mut self, process: ProcessId, address: u64, bytes: u64, bounds: Bounds) {
-        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if !self.mapping.contains(address, length) {
-            return;
-        }
-        // The last page of a memory that is no multiple of pages can be cut short.
-        let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
-        let whole = self.mapping.contains(start, (end - start) as usize);
-        self.allocations.insert(process, address, bytes, if whole { bounds } else { Bounds::Allocations });
-    }
-
-    /// As [`Self::map`], of memory of the GPU `owner` at reserved addresses.
-    fn map_reserved(&mut self, process: ProcessId, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
-        if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.contains(address, bytes)) {
-            self.allocations.insert_reserved(process, address, bytes, owner, gpus);
-        }
-    }
-
-    /// Gives a context's kernels a heap in place of the one before; one of 0 bytes is none.
-    fn set_heap(&mut self, context: ContextId, start: u64, bytes: u64) {
-        let heap = (bytes > 0).then(|| DeviceHeap::new(start, bytes));
-        if let Some(old) = std::mem::replace(&mut self.contexts.entry(context).or_default().heap, heap) {
-            self.allocations.remove(old.start());
-        }
-        if bytes > 0 {
-            self.map(context.process(), start, bytes, Bounds::Allocations);
-        }
-    }
-
-    /// Gives a context's kernels room for launches that wait, in place of the one before, which has been unmapped.
-    fn set_launch_pool(&mut self, context: ContextId, start: u64, bytes: u64) {
-        self.contexts.entry(context).or_default().launches = Some(LaunchPool::new(start, bytes));
-        self.map(context.process(), start, bytes, Bounds::Allocations);
-    }
-
-    /// The address of a buffer for the parameters of a launch, of so many bytes, with a header before it; 0 where there is none.
-    fn allocate_launch(&mut self, context: ContextId, bytes: u64, header: LaunchHeader) -> u64 {
-        let pool = self.contexts.get_mut(&context).and_then(|context| context.launches.as_mut());
-        let Some(address) = pool.and_then(|pool| pool.allocate(bytes)) else { return 0 };
-        for (place, word) in [header.kernel, header.grid, header.block].into_iter().enumerate() {
-            if let Some(memory) = self.mapping.bytes_mut(address + 8 * place as u64, 8) {
-                memory.update(|memory| memory.copy_from_slice(&word.to_le_bytes()));
-            }
-        }
-        address + HEADER_BYTES
-    }
-
-    fn release_launch(&mut self, context: ContextId, buffer: u64) {
-        if let Some(pool) = self.contexts.get_mut(&context).and_then(|context| context.launches.as_mut()) {
-            pool.release(buffer);
-        }
-    }
-
-    fn allocate(&mut self, context: ContextId, bytes: u64) -> u64 {
-        self.heap(context).map_or(0, |heap| heap.allocate(bytes))
-    }
-
-    fn release(&mut self, context: ContextId, address: u64) -> bool {
-        self.heap(context).is_some_and(|heap| heap.release(address))
-    }
-
-    fn heap(&mut self, context: ContextId) -> Option<&mut DeviceHeap> {
-        self.contexts.get_mut(&context)?.heap.as_mut()
-    }
-
-    fn set_image(&mut self, process: ProcessId, handle: u64, image: Option<Image>) {
-        match image {
-            Some(image) => self.images.insert((process, handle), image),
-            None => self.images.remove(&(process, handle)),
-        };
-    }
-
-    fn printed(&mut self, context: ContextId) -> &mut PrintQueue {
-        self.contexts.entry(context).or_default().printed.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl EpochHook for DeviceMemory {
     /// Applies the logs of the epoch, in the order (time, unit, sequence), and leaves the old values of atomics in them.
     fn epoch_ends(&self) {
@@ -370,32 +262,30 @@ impl EpochHook for DeviceMemory {
             return;
         }
         let mut arena = self.arena.write().unwrap_or_else(PoisonError::into_inner);
-        let mut shelves = std::mem::take(&mut arena.shelves);
-        self.waiting.take(&mut shelves);
-        arena.apply(&shelves);
-        shelves.clear();
-        arena.shelves = shelves;
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.take(&mut end.shelves);
+        end.apply(&mut arena);
+        end.shelves.clear();
     }
 }
 
-impl Arena {
-    fn apply(&mut self, shelves: &[(u32, Arc<Shelf>)]) {
-        let (mut logs, mut merge) = (std::mem::take(&mut self.logs), std::mem::take(&mut self.merge));
+impl EpochEnd {
+    fn apply(&mut self, arena: &mut Arena) {
+        let EpochEnd { shelves, logs, merge } = self;
         logs.resize_with(shelves.len().max(logs.len()), Box::default);
-        for (at, ((unit, shelf), log)) in shelves.iter().zip(&mut logs).enumerate() {
+        for (at, ((unit, shelf), log)) in shelves.iter().zip(&mut *logs).enumerate() {
             shelf.swap(log);
             log.put_in_order();
             merge.add(*unit, at, log.time(0));
         }
         merge.run(|log, entry| {
-            logs[log].apply(entry, self);
+            logs[log].apply(entry, arena);
             logs[log].time(entry + 1)
         });
-        for ((_, shelf), log) in shelves.iter().zip(&mut logs) {
+        for ((_, shelf), log) in shelves.iter().zip(logs) {
             log.set_applied();
             shelf.swap(log);
         }
-        (self.logs, self.merge) = (logs, merge);
     }
 }
 

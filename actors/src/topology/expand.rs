@@ -39,6 +39,22 @@ pub(crate) struct Expander<'a> {
     pub(crate) too_large: Option<Location>,
 }
 
+/// One entry of the map of units.
+struct Entry<'e> {
+    /// What it says.
+    value: &'e Value,
+    file: &'e Arc<SourceFile>,
+    /// The path of the part that it is in.
+    prefix: &'e str,
+    name: &'e str,
+    /// Whether its name has no index.
+    single: bool,
+    /// The index of the first unit or part.
+    start: u32,
+    /// How many there are.
+    count: u32,
+}
+
 fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
     Location { file: file.clone(), span: span.clone() }
 }
@@ -109,7 +125,7 @@ impl<'a> Expander<'a> {
             self.errors.push(TopologyError::new(ErrorKind::Empty, at(file, &units.span), message, label));
         }
         let first_unit = self.units.len();
-        for (entry, (key, value)) in entries.iter().enumerate() {
+        for (at_entry, (key, value)) in entries.iter().enumerate() {
             if self.too_large.is_some() {
                 return;
             }
@@ -118,7 +134,7 @@ impl<'a> Expander<'a> {
             let range = match (&written, &asked) {
                 (Some(written), Some((count, _))) => {
                     let is_later = |(key, _): &(Value, Value)| row_name(key) == Some(name.as_str());
-                    let is_last = !entries[entry + 1..].iter().any(is_later) && !later.contains(&name.as_str());
+                    let is_last = !entries[at_entry + 1..].iter().any(is_later) && !later.contains(&name.as_str());
                     counts::piece(written, *count, is_last)
                 }
                 (Some(written), None) => written.clone(),
@@ -146,7 +162,9 @@ impl<'a> Expander<'a> {
                 continue;
             }
             let before = self.errors.list.len();
-            let members = self.members(value, file, prefix, &name, written.is_none(), range.start, count);
+            let entry =
+                Entry { value, file, prefix, name: &name, single: written.is_none(), start: range.start, count };
+            let members = self.members(&entry);
             let broken = self.errors.list.len() > before && members.is_empty();
             if broken {
                 row.members.extend((0..count).map(|_| Member::Broken));
@@ -240,17 +258,8 @@ impl<'a> Expander<'a> {
     }
 
     /// Expands one entry; empty where it has a mistake that leaves nothing to wire.
-    #[expect(clippy::too_many_arguments, reason = "one entry of the map, taken apart")]
-    fn members(
-        &mut self,
-        value: &Value,
-        file: &Arc<SourceFile>,
-        prefix: &str,
-        name: &str,
-        single: bool,
-        start: u32,
-        count: u32,
-    ) -> Vec<Member> {
+    fn members(&mut self, entry: &Entry<'_>) -> Vec<Member> {
+        let &Entry { value, file, prefix, name, single, start, count } = entry;
         let ValueKind::Call(kind, items) = &value.kind else {
             let message = format!("`{name}` is {}, not a unit", value.describe());
             let label = "expected `Kind(...)` or `Part(\"parts/...\")`";
@@ -402,7 +411,7 @@ impl<'a> Expander<'a> {
         }
         if let Some(set) = outer.get("set") {
             if let ValueKind::Map(entries) = &set.kind {
-                for (entry, (key, value)) in entries.iter().enumerate() {
+                for (at_entry, (key, value)) in entries.iter().enumerate() {
                     if !self.counts.is_taken(first_setting + entry) {
                         overrides::apply_entry(key, value, file, &mut self.units, &scope, self.errors);
                     }

@@ -76,8 +76,17 @@ pub fn tell(
         // The output of kernels is not part of the result. A closed stderr is ignored.
         let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
     }
+    say_problem(record, "error");
+    let traced = trace_problem.as_ref().map_or(Ok(()), |problem| Err(Failure::input(problem)));
+    let unmatched = options.selection.launches.unmatched(&record.statistics.kernels);
+    let chosen = unmatched.filter(|_| record.ending == Ending::Completed).map_or(Ok(()), Err);
+    written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced).and(chosen)
+}
+
+/// Says on stderr why a run did not end as it should, if it did not: behind `whose`, as the user knows the simulator's own words there.
+pub fn say_problem(record: &RunRecord, whose: &str) {
     if let Some(problem) = record.problem() {
-        say(format_args!("error: {problem}"));
+        say(format_args!("{whose}: {problem}"));
     }
     if let Some(refused) = record.refused_launches() {
         say(format_args!("balar-actors: {refused}"));
@@ -87,10 +96,6 @@ pub fn tell(
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    let traced = trace_problem.as_ref().map_or(Ok(()), |problem| Err(Failure::input(problem)));
-    let unmatched = options.selection.launches.unmatched(&record.statistics.kernels);
-    let chosen = unmatched.filter(|_| record.ending == Ending::Completed).map_or(Ok(()), Err);
-    written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced).and(chosen)
 }
 
 fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), Failure> {

@@ -14,7 +14,7 @@
 //!   read, write   .data: the table of names and paths, one page after the beginning of .text; .dynamic
 //! ```
 
-use super::Error;
+use super::error::Error;
 use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
 use object::elf;
 use object::write::elf::Writer;

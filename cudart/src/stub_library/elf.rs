@@ -9,9 +9,9 @@
 //!
 //! Addresses are offsets in the file: every segment begins on a page of its own.
 
-use super::resolution::names;
+use super::error::Error;
+use super::resolution::{Implementations, names};
 use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
-use super::{Error, Implementations};
 use crate::abi::exports::Library;
 use balar_host::DriverVersion;
 use object::elf;

@@ -1,6 +1,6 @@
 //! Which function of libbalar_cudart.so stands behind a name of a library.
 
-use super::Error;
+use super::error::Error;
 use crate::abi::exports::{Library, UNIMPLEMENTED, driver_functions_until};
 use balar_host::DriverVersion;
 use object::elf;

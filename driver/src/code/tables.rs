@@ -79,8 +79,8 @@ const MAXIMUM_BLOCK_REGISTERS: u32 = 65_536;
 /// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
 const REGISTER_UNIT: u32 = 256;
 const SUB_CORES: u32 = 4;
-/// Shared memory of a block that no launch needs to ask for, bytes.
-const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+/// Shared memory of a block that no launch needs to ask for, bytes (CUDA C++ Programming Guide).
+pub const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 impl KernelInfo {
     /// What `cudaFuncGetAttributes` tells before a program sets any.

@@ -1,6 +1,6 @@
 //! Modules that a process has loaded, and what launches of their kernels may ask for.
 
-use crate::code::tables::KernelInfo;
+use crate::code::tables::{DEFAULT_SHARED_BYTES, KernelInfo};
 use crate::outcome::Failure;
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, Function};
@@ -8,9 +8,6 @@ use balar_protocol::ContextId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
-const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Module {

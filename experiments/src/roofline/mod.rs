@@ -3,7 +3,7 @@
 //! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
 //! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
 //!
-//! `machine.rs` runs microbenchmarks, several at a time; `bandwidth.rs`, `arithmetic.rs` and `reuse.rs` say which; `levels.rs` has the levels that a curve shows,
+//! `settings.rs` says what can be measured, `machine.rs` runs microbenchmarks, several at a time; `bandwidth.rs`, `arithmetic.rs` and `reuse.rs` say which; `levels.rs` has the levels that a curve shows,
 //! `ceilings.rs` those measured and those by parameters, `placement.rs` where a program is below them, `report.rs` tables and charts, `formats.rs` files of other
 //! tools.
 
@@ -16,6 +16,7 @@ mod machine;
 mod placement;
 mod report;
 mod reuse;
+mod settings;
 
 pub use arithmetic::{ParallelismPoint, ThroughputPoint};
 pub use bandwidth::{BandwidthPoint, Kernel};
@@ -26,52 +27,10 @@ pub use machine::Running;
 pub use placement::Work;
 pub use report::{Placed, chart, report};
 pub use reuse::{Mechanism, ReusePoint};
+pub use settings::{MeasureError, Part, Settings};
 
 use balar_actors::topology::Topology;
 use machine::Machine;
-use std::io;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Bandwidth of the levels of memory by reads of all SMs: the ceilings of memory.
-    Levels,
-    /// Arithmetic throughput over the operations on each element: the ceilings of arithmetic.
-    Throughput,
-    /// The toolkit's bandwidth kernels: trials inside, trials outside, shared memory.
-    Toolkit,
-    /// Throughput over warps of an SM and independent chains of a thread.
-    Parallelism,
-    /// Copies, zero copy and managed memory over the working set and its reuse.
-    Reuse,
-}
-
-impl Part {
-    /// All of them.
-    pub const ALL: [Part; 5] = [Part::Levels, Part::Throughput, Part::Toolkit, Part::Parallelism, Part::Reuse];
-}
-
-/// What is measured, and how.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What.
-    pub parts: Vec<Part>,
-    /// Each working set is so many times the one before.
-    pub growth: f64,
-    /// The largest working set, bytes; sixteen times the L2, and 32 MiB at least, where none is given.
-    pub largest: Option<u64>,
-    /// Blocks of the toolkit's kernels.
-    pub blocks: u32,
-    /// Threads of a block of them.
-    pub threads: u32,
-}
-
-impl Default for Settings {
-    /// The ceilings, and the toolkit's grid of 224 blocks of 64 threads.
-    fn default() -> Settings {
-        Settings { parts: vec![Part::Levels, Part::Throughput], growth: 1.2, largest: None, blocks: 224, threads: 64 }
-    }
-}
 
 /// What was measured of a node.
 #[derive(Clone, Debug, Default)]
@@ -90,28 +49,6 @@ pub struct Measurements {
     pub empirical: Ceilings,
     /// Those that the node's parameters allow.
     pub textbook: Ceilings,
-}
-
-/// Why a node could not be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum MeasureError {
-    /// It has nothing to measure.
-    #[error("topology {0} has no GPU with SMs")]
-    NoGpu(String),
-    /// A microbenchmark did not run as it should.
-    #[error("{benchmark}: {why}")]
-    Failed {
-        /// The workload, as `--workload` takes it.
-        benchmark: String,
-        /// What happened.
-        why: String,
-    },
-    /// It was interrupted.
-    #[error("interrupted")]
-    Interrupted,
-    /// There is no thread for the runs.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
 }
 
 /// Measures the first GPU of a node.

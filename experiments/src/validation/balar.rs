@@ -3,15 +3,17 @@
 mod applications;
 mod clocks;
 mod mix;
+mod part;
 mod subject;
 
 use super::instruction_mix::InstructionMix;
 use super::programs::{Job, LaunchFigures, ProgramFigures};
 use super::report::Report;
-use super::runs::{self, JobError, RunError, Running, Runs};
-use super::{PartDescription, Selection, Study};
+use super::runs::{self, JobError, RunError, Running};
+use super::{Selection, Study};
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
+use part::Part;
 
 /// Balar's study.
 pub const STUDY: Study = Study {
@@ -25,20 +27,6 @@ pub const STUDY: Study = Study {
 };
 
 const PARTS: [&Part; 3] = [&applications::PART, &mix::PART, &clocks::PART];
-
-/// Where the figures of the study are from.
-const SOURCE_APPLICATIONS: &str = "SAND2019-10389, table 3-5: V100 under nvprof, kernels only";
-const SOURCE_MIX: &str = "SAND2019-10389, table 3-6: V100 under nvprof";
-const SOURCE_CLOCKS: &str = "SAND2019-10389, table 3-2: sweep of clocks";
-
-/// What the parts are made of.
-struct Part {
-    description: PartDescription,
-    /// The runs that it needs.
-    jobs: fn(&Selection) -> Vec<Job>,
-    /// What they show.
-    report: fn(&Selection, &Runs<ProgramFigures, Job>, &mut Report),
-}
 
 fn programs() -> Vec<&'static str> {
     let own = applications::APPLICATIONS.iter().map(|application| application.name);

@@ -4,12 +4,13 @@
 //! programs that are not ours), the figures of the date stand beside the hardware's.
 
 mod live;
+mod part;
 mod tables;
 
 use super::report::Report;
-use super::runs::{self, Point, RunError, Running, Runs};
-use super::{PartDescription, Selection, Study, recorded};
-use balar_actors::simulation::RunResult;
+use super::runs::{self, Point, RunError, Running};
+use super::{Selection, Study, recorded};
+use part::{Figures, Part};
 
 /// The study of Volta.
 pub const STUDY: Study = Study {
@@ -33,34 +34,6 @@ pub const STUDY: Study = Study {
 const LIVE: [&Part; 3] = [&live::LATENCY, &live::INSTRUCTIONS, &live::BANDWIDTH];
 const RECORDED: [&tables::Recorded; 4] =
     [&tables::MICROBENCHMARKS, &tables::PROGRAMS, &tables::PUBLIC_MICROBENCHMARKS, &tables::COUNTERS];
-/// The card as sold.
-const NODE: &str = "v100_sxm2_node";
-
-/// What a run shows.
-#[derive(Clone, Copy, Debug)]
-struct Figures {
-    /// Cycles of an access or an instruction, as the workload measures them.
-    cycles_of_one: Option<f64>,
-    /// Cycles of the last launch.
-    cycles: u64,
-}
-
-impl Figures {
-    fn of(result: &RunResult) -> Figures {
-        let reported = |name| result.reported(name);
-        Figures {
-            cycles_of_one: reported("cycles_per_access").or_else(|| reported("cycles_per_instruction")),
-            cycles: result.statistics.kernels.iter().last().map_or(0, |launch| launch.cycles),
-        }
-    }
-}
-
-/// A part that runs.
-struct Part {
-    description: PartDescription,
-    points: fn(&Selection) -> Vec<Point>,
-    report: fn(&Selection, &Runs<Figures>, &mut Report),
-}
 
 fn programs() -> Vec<&'static str> {
     let tables =

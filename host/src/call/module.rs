@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The module that is loaded from the start: that of a built-in workload.
+pub const BUILT_IN_MODULE: u32 = 0;
+
 /// A kernel of a loaded module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// The module, as [`CallResult::Module`](super::CallResult::Module) gave it, or
-    /// [`BUILT_IN_MODULE`](super::BUILT_IN_MODULE).
+    /// [`BUILT_IN_MODULE`].
     pub module: u32,
     /// Its name in the PTX.
     pub name: Arc<str>,
@@ -16,7 +19,7 @@ pub struct Function {
 impl Function {
     /// A kernel of the built-in module.
     pub fn built_in(name: impl Into<Arc<str>>) -> Function {
-        Function { module: super::BUILT_IN_MODULE, name: name.into() }
+        Function { module: BUILT_IN_MODULE, name: name.into() }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::program::{Calls, Program};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{self, Module};
 use crate::ptx::error::RawError;
-use crate::ptx::source::SourceText;
+use crate::ptx::source::{SourceText, Span};
 use crate::register_demand::{Demand, demand, registers};
 use crate::scheduling::{Node, schedule};
 use crate::source_lines::{InstructionLines, PlaceId, SourceLines};
@@ -365,21 +365,10 @@ impl Decoder<'_> {
             firsts: &firsts,
         };
         let mut zeroed_rows: Vec<u16> = (0..rows as u16).collect();
-        let mut instructions = Vec::with_capacity(count);
-        let mut timings = Vec::with_capacity(count);
-        let mut spans = Vec::with_capacity(count);
-        let mut sources: Vec<(u32, SourceText)> = Vec::new();
-        let mut last_module = None;
-        let mut functions: Vec<(u32, Box<str>)> = Vec::new();
-        let mut source_lines = InstructionLines::default();
+        let mut text = Text::of(count);
         for (index, code) in codes.iter().enumerate() {
             let number = self.functions[index];
-            let (module, function) = self.linkage.function(number);
-            functions.push((firsts[index], function.name.clone()));
-            let places = places(&self.linkage.modules[module as usize], function, &mut source_lines.lines);
-            if last_module.replace(module) != Some(module) {
-                sources.push((firsts[index], self.linkage.modules[module as usize].source.clone()));
-            }
+            let places = text.begin(self.linkage, number, firsts[index]);
             if index > 0 {
                 output.calls.entries.push((address_of(number), firsts[index]));
             }
@@ -394,17 +383,7 @@ impl Decoder<'_> {
             if !has_functions && !self.uses_alloca {
                 zeroed_rows = place.rows_read_first();
             }
-            for place_in_text in &code.order {
-                let pending = &code.pending[*place_in_text as usize];
-                let (instruction, dependencies) = output.placed(pending, &place);
-                let (pipe, latency, count, passes) = pending.cost;
-                let is_plain = instruction.kind == Kind::Lanes;
-                let control = IssueControl { constant: parameter_line(&instruction), ..IssueControl::default() };
-                timings.push(Timing { pipe, latency, count, passes, is_plain, control, dependencies });
-                spans.push(pending.span);
-                source_lines.set(instructions.len(), pending.location.map(|location| places[location.index()]));
-                instructions.push(instruction);
-            }
+            text.append(&place, &places, &mut output);
         }
         output.calls.entries.sort_unstable();
         if output.constants.len() >= limit {
@@ -422,15 +401,15 @@ impl Decoder<'_> {
         };
         Ok(Program {
             name: (&*self.function.name).into(),
-            sources,
+            sources: text.sources,
             resources,
             parameters: self.layout.parameters.clone(),
             parameter_bytes: self.layout.parameter_bytes,
-            timings,
-            spans,
-            functions,
-            source_lines: (!source_lines.by_pc.is_empty()).then(|| Arc::new(source_lines)),
-            instructions,
+            timings: text.timings,
+            spans: text.spans,
+            functions: text.functions,
+            source_lines: (!text.source_lines.by_pc.is_empty()).then(|| Arc::new(text.source_lines)),
+            instructions: text.instructions,
             shared: Arc::default(),
             calls: output.calls,
             constants: output.constants.into(),
@@ -440,6 +419,61 @@ impl Decoder<'_> {
             zeroed_rows,
             predicate_slots: predicates as u16,
         })
+    }
+}
+
+/// The instructions of the functions so far, one function after the other.
+struct Text {
+    instructions: Vec<Instruction>,
+    timings: Vec<Timing>,
+    spans: Vec<Span>,
+    /// Where the functions of each module begin, and its source.
+    sources: Vec<(u32, SourceText)>,
+    /// The module of the last function.
+    module: Option<u32>,
+    /// Where each function begins, and its name.
+    functions: Vec<(u32, Box<str>)>,
+    source_lines: InstructionLines,
+}
+
+impl Text {
+    /// Nothing yet, with room for so many instructions.
+    fn of(count: usize) -> Text {
+        Text {
+            instructions: Vec::with_capacity(count),
+            timings: Vec::with_capacity(count),
+            spans: Vec::with_capacity(count),
+            sources: Vec::new(),
+            module: None,
+            functions: Vec::new(),
+            source_lines: InstructionLines::default(),
+        }
+    }
+
+    /// Begins the function `number` at the instruction `first`; gives the places in source files that its instructions are of.
+    fn begin(&mut self, linkage: &Linkage, number: u32, first: u32) -> Vec<PlaceId> {
+        let (number, function) = linkage.function(number);
+        let module = &linkage.modules[number as usize];
+        self.functions.push((first, function.name.clone()));
+        if self.module.replace(number) != Some(number) {
+            self.sources.push((first, module.source.clone()));
+        }
+        places(module, function, &mut self.source_lines.lines)
+    }
+
+    /// Adds the instructions of a function.
+    fn append(&mut self, place: &Place, places: &[PlaceId], output: &mut Output) {
+        for place_in_text in &place.code.order {
+            let pending = &place.code.pending[*place_in_text as usize];
+            let (instruction, dependencies) = output.placed(pending, place);
+            let (pipe, latency, count, passes) = pending.cost;
+            let is_plain = instruction.kind == Kind::Lanes;
+            let control = IssueControl { constant: parameter_line(&instruction), ..IssueControl::default() };
+            self.timings.push(Timing { pipe, latency, count, passes, is_plain, control, dependencies });
+            self.spans.push(pending.span);
+            self.source_lines.set(self.instructions.len(), pending.location.map(|location| places[location.index()]));
+            self.instructions.push(instruction);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The layout of containers.
 
-use super::FatbinError;
+use super::error::FatbinError;
 use super::payload;
 
 /// What a container begins with.

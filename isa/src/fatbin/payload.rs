@@ -1,7 +1,7 @@
 //! The data of an entry, decompressed.
 
-use super::FatbinError;
 use super::container::Entry;
+use super::error::FatbinError;
 use ruzstd::decoding::FrameDecoder;
 
 /// Longer data is refused before any memory is taken for it.

@@ -218,7 +218,7 @@ fn multiply_floats(
         let mut sums = [0; MOST];
         sums[..m * n].copy_from_slice(c);
         if !multiply_all(adder, form.a, [m, n, k], a, b, &mut sums, result) {
-            one_by_one(form, adder, [m, n, k], a, b, c, &mut sums, result);
+            Product { form, adder, sizes: [m, n, k], result }.one_by_one(a, b, c, &mut sums);
         }
         for (to, bits) in results[group * m * n..].iter_mut().zip(&sums[..m * n]) {
             let (bits, format) = if is_narrowed { (narrowed(*bits), Format::F16) } else { (*bits, result) };
@@ -227,33 +227,36 @@ fn multiply_floats(
     }
 }
 
-/// Every element of D on its own.
-#[expect(clippy::too_many_arguments, reason = "three matrices and how to multiply them")]
-fn one_by_one(
-    form: &MatrixForm,
+/// A product of matrices of floating-point numbers, to which a third matrix is added.
+struct Product<'a> {
+    form: &'a MatrixForm,
     adder: Adder,
-    [m, n, k]: [usize; 3],
-    a: &[u32],
-    b: &[u32],
-    c: &[u32],
-    sums: &mut [u32],
+    /// Rows and columns of the result, and the terms of each of its elements.
+    sizes: [usize; 3],
+    /// What sums are.
     result: Format,
-) {
-    let fractions = format_of(form.a, 0).0.fraction + format_of(form.b, 0).0.fraction;
-    let (mut left, mut right) = ([Factor::default(); MOST], [Factor::default(); MOST]);
-    for (factor, bits) in left.iter_mut().zip(a) {
-        *factor = Factor::new(form.a, *bits);
-    }
-    for column in 0..n {
-        for place in 0..k {
-            let index = if has_fast_sums(form.b) { place * n + column } else { column * k + place };
-            right[column * k + place] = Factor::new(form.b, b[index]);
+}
+
+impl Product<'_> {
+    /// Every element of D on its own.
+    fn one_by_one(&self, a: &[u32], b: &[u32], c: &[u32], sums: &mut [u32]) {
+        let Product { form, adder, sizes: [m, n, k], result } = *self;
+        let fractions = format_of(form.a, 0).0.fraction + format_of(form.b, 0).0.fraction;
+        let (mut left, mut right) = ([Factor::default(); MOST], [Factor::default(); MOST]);
+        for (factor, bits) in left.iter_mut().zip(a) {
+            *factor = Factor::new(form.a, *bits);
         }
-    }
-    for row in 0..m {
         for column in 0..n {
-            let (left, right) = (&left[row * k..][..k], &right[column * k..][..k]);
-            sums[row * n + column] = multiply_add(adder, left, right, fractions, c[row * n + column], result);
+            for place in 0..k {
+                let index = if has_fast_sums(form.b) { place * n + column } else { column * k + place };
+                right[column * k + place] = Factor::new(form.b, b[index]);
+            }
+        }
+        for row in 0..m {
+            for column in 0..n {
+                let (left, right) = (&left[row * k..][..k], &right[column * k..][..k]);
+                sums[row * n + column] = multiply_add(adder, left, right, fractions, c[row * n + column], result);
+            }
         }
     }
 }

@@ -159,71 +159,18 @@ fn step<const VERSION: usize>(
             warp.control.exit(mask);
             Effect::Exit { mask }
         }
-        Kind::Collective | Kind::WarpBarrier => {
-            if mask == 0 {
-                warp.control.advance();
-                return Effect::Plain;
-            }
-            let WarpState { control, registers, constants, .. } = warp;
-            let members = u32::read(registers, &constants.0, instruction.sources[3]);
-            if instruction.kind == Kind::Collective {
-                control.gather(mask, &members, true, |lanes| {
-                    run_lanes::<VERSION>(instruction, registers, constants, lanes)
-                });
-            } else {
-                control.gather(mask, &members, false, |_| {});
-            }
-            Effect::Plain
-        }
+        Kind::Collective | Kind::WarpBarrier => gather::<VERSION>(instruction, warp, mask),
         Kind::Counter => {
             read_counter(instruction, &mut warp.registers, context, mask);
             warp.control.advance();
             Effect::Plain
         }
-        Kind::Barrier(kind) => {
-            let first = mask.trailing_zeros() as usize;
-            if mask == 0 {
-                warp.control.advance();
-                return Effect::Plain;
-            }
-            let barrier = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0])[first];
-            let threads = u32::read(&warp.registers, &warp.constants.0, instruction.sources[1])[first];
-            // In machine code one register may have both.
-            let (barrier, threads) =
-                if instruction.memory.pairs { (barrier & 0xffff, barrier >> 16 & 0xfff) } else { (barrier, threads) };
-            if barrier >= 16 {
-                let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
-                return Effect::Fault { lane: first as u8, cause };
-            }
-            let predicate = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
-            let target = match kind {
-                BarrierKind::ReducePopulation => ReductionTarget::Row(instruction.destinations[0]),
-                BarrierKind::ReduceAnd | BarrierKind::ReduceOr if instruction.destinations[0] != SINK_ROW => {
-                    ReductionTarget::Row(instruction.destinations[0])
-                }
-                BarrierKind::ReduceAnd | BarrierKind::ReduceOr => {
-                    ReductionTarget::Predicate(instruction.predicate_destinations[0])
-                }
-                BarrierKind::Sync | BarrierKind::Arrive => ReductionTarget::None,
-            };
-            warp.control.arrive_at_barrier(barrier as u8, kind, target, mask);
-            let threads = (threads != 0).then_some(threads);
-            Effect::Barrier(BarrierArrival { barrier: barrier as u8, kind, threads, mask, predicate: predicate & mask })
-        }
+        Kind::Barrier(kind) => arrive_at_barrier(kind, instruction, warp, mask),
         Kind::Fence => {
             warp.control.advance();
             Effect::Fence
         }
-        Kind::Sleep => {
-            if mask == 0 {
-                warp.control.advance();
-                return Effect::Plain;
-            }
-            let nanoseconds = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
-            let longest = lanes(mask).map(|lane| nanoseconds[lane]).max();
-            warp.control.advance();
-            Effect::Sleep(longest.unwrap_or(0))
-        }
+        Kind::Sleep => sleep(instruction, warp, mask),
         Kind::Convergence(kind) => {
             let mask = mask & condition(instruction, &warp.registers);
             machine::control::converge(kind, program, instruction, warp, mask)
@@ -236,6 +183,69 @@ fn step<const VERSION: usize>(
             Effect::Fault { lane: mask.trailing_zeros() as u8, cause: FaultCause::Trap }
         }
     }
+}
+
+/// What lanes do together: they wait for each other, and then do it at once.
+#[inline(always)]
+fn gather<const VERSION: usize>(instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Plain;
+    }
+    let WarpState { control, registers, constants, .. } = warp;
+    let members = u32::read(registers, &constants.0, instruction.sources[3]);
+    if instruction.kind == Kind::Collective {
+        control.gather(mask, &members, true, |lanes| run_lanes::<VERSION>(instruction, registers, constants, lanes));
+    } else {
+        control.gather(mask, &members, false, |_| {});
+    }
+    Effect::Plain
+}
+
+/// Lanes arrive at a barrier of their CTA.
+#[inline(always)]
+fn arrive_at_barrier(kind: BarrierKind, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let first = mask.trailing_zeros() as usize;
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Plain;
+    }
+    let barrier = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0])[first];
+    let threads = u32::read(&warp.registers, &warp.constants.0, instruction.sources[1])[first];
+    // In machine code one register may have both.
+    let (barrier, threads) =
+        if instruction.memory.pairs { (barrier & 0xffff, barrier >> 16 & 0xfff) } else { (barrier, threads) };
+    if barrier >= 16 {
+        let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
+        return Effect::Fault { lane: first as u8, cause };
+    }
+    let predicate = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+    let target = match kind {
+        BarrierKind::ReducePopulation => ReductionTarget::Row(instruction.destinations[0]),
+        BarrierKind::ReduceAnd | BarrierKind::ReduceOr if instruction.destinations[0] != SINK_ROW => {
+            ReductionTarget::Row(instruction.destinations[0])
+        }
+        BarrierKind::ReduceAnd | BarrierKind::ReduceOr => {
+            ReductionTarget::Predicate(instruction.predicate_destinations[0])
+        }
+        BarrierKind::Sync | BarrierKind::Arrive => ReductionTarget::None,
+    };
+    warp.control.arrive_at_barrier(barrier as u8, kind, target, mask);
+    let threads = (threads != 0).then_some(threads);
+    Effect::Barrier(BarrierArrival { barrier: barrier as u8, kind, threads, mask, predicate: predicate & mask })
+}
+
+/// The warp sleeps as long as the lane that asks for the longest time.
+#[inline(always)]
+fn sleep(instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Plain;
+    }
+    let nanoseconds = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
+    let longest = lanes(mask).map(|lane| nanoseconds[lane]).max();
+    warp.control.advance();
+    Effect::Sleep(longest.unwrap_or(0))
 }
 
 /// The condition that control flow and loads of machine code may have beside their guard.

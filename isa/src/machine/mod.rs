@@ -42,7 +42,8 @@ pub use code::{CODE_WINDOW, CodeSection, MachineCode, PARAMETERS_AT, ParameterBa
 pub use constants::{LaunchConstants, LaunchFacts};
 pub use error::MachineError;
 pub use lowering::{LoweringError, RefusedWord, lower, refused_words};
-pub use module::{MachineModule, PlacedVariable, Placement};
+pub use module::MachineModule;
+pub use places::{PlacedVariable, Placement};
 
 /// A larger section is refused before any memory is taken for it: no simulated GPU has room for it.
 const MAXIMUM_SECTION_BYTES: u64 = 16 << 30;

@@ -9,7 +9,7 @@ use super::functions::{FunctionsKey, FunctionsOfModule};
 use super::launched::launched_by;
 use super::link::{self, Linker};
 use super::lowering::{decode, lower_decoded};
-use super::places::{Places, data_relocations};
+use super::places::{PlacedVariable, Placement, Places, data_relocations};
 use super::reach::reached_functions;
 use super::shared::{Parts, SharedFunctions};
 use super::stack::LocalMemory;
@@ -17,39 +17,10 @@ use super::system_calls::{further_system_calls, system_calls};
 use super::{MAXIMUM_SECTION_BYTES, MachineError, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
-use crate::module::VariableKind;
 use crate::program::Program;
 use crate::program::parts::{ParameterSlot, Resources};
 use crate::sass;
 use std::sync::Arc;
-
-/// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// The name of the section or variable.
-    pub name: Box<str>,
-    /// Which memory it is in. A texture or surface has no memory: it needs a number of 32 bits that no other image of the process has.
-    pub kind: VariableKind,
-    /// Size, bytes.
-    pub bytes: u64,
-    /// Alignment, bytes.
-    pub alignment: u64,
-}
-
-/// A variable of a module, in one of its placements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlacedVariable {
-    /// Its name.
-    pub name: Box<str>,
-    /// What it is to the host.
-    pub kind: VariableKind,
-    /// The number of the placement.
-    pub placement: usize,
-    /// Its first byte there.
-    pub offset: u64,
-    /// Size, bytes.
-    pub bytes: u64,
-}
 
 /// A kernel that is not decoded yet.
 #[derive(Clone, Debug)]

@@ -1,12 +1,40 @@
 //! What of a cubin lies where: sections and variables of their own by the placements of the module.
 
-use super::{MachineError, PlacedVariable, Placement};
+use super::MachineError;
 use crate::cubin::{Cubin, Relocation, RelocationKind, Symbol, SymbolKind, VariableMemory};
 use crate::module::VariableKind;
 use std::collections::BTreeMap;
 
 /// The constant bank with `__constant__` variables, which is memory that the host can write.
 pub(super) const VARIABLE_BANK: u32 = 3;
+
+/// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The name of the section or variable.
+    pub name: Box<str>,
+    /// Which memory it is in. A texture or surface has no memory: it needs a number of 32 bits that no other image of the process has.
+    pub kind: VariableKind,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Alignment, bytes.
+    pub alignment: u64,
+}
+
+/// A variable of a module, in one of its placements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedVariable {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it is to the host.
+    pub kind: VariableKind,
+    /// The number of the placement.
+    pub placement: usize,
+    /// Its first byte there.
+    pub offset: u64,
+    /// Size, bytes.
+    pub bytes: u64,
+}
 
 /// The placements of a file.
 #[derive(Clone, Debug, Default)]

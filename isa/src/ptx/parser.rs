@@ -9,6 +9,7 @@ mod instruction;
 mod module;
 mod names;
 mod operand;
+mod pending;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -46,9 +47,9 @@ struct Parser<'a> {
     pragmas: Vec<Box<str>>,
     module_names: BTreeMap<Cow<'a, str>, SymbolReference>,
     /// `.reg` of module scope.
-    module_registers: Vec<declaration::ModuleRegisters<'a>>,
+    module_registers: Vec<pending::ModuleRegisters<'a>>,
     /// Symbols of initial values, which may be declared later.
-    pending_initial_symbols: Vec<module::PendingInitialSymbol<'a>>,
+    pending_initial_symbols: Vec<pending::PendingInitialSymbol<'a>>,
 }
 
 /// Parses one PTX text.

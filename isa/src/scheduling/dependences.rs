@@ -1,7 +1,7 @@
 //! Which instructions of a region wait for which, and the longest paths.
 
+use super::node::{Node, Order, SPACES};
 use super::region::Region;
-use super::{Node, Order, SPACES};
 
 /// Ends a chain of a list, and stands for no instruction.
 const NONE: u32 = u32::MAX;

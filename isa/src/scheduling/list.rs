@@ -1,7 +1,7 @@
 //! The choice of the next instruction: the earliest that can start, of these the one with the longest path behind it.
 
-use super::Node;
 use super::dependences::Dependences;
+use super::node::Node;
 use super::region::{Pressure, Region, Register};
 
 /// An instruction on the way through an order.

@@ -9,9 +9,10 @@
 //! | `statistic` | a counter of a row of units of a point |
 //! | `metric` | a metric of a row of units of a point |
 
-use super::{PointResult, Reading, json};
+use super::{PointResult, Reading};
 use crate::SweepError;
 use crate::files;
+use crate::files::json;
 use crate::folder::SweepFolder;
 use crate::quantity::Quantity;
 use balar_protocol::statistics::KernelCounters;

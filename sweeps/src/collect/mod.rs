@@ -1,4 +1,4 @@
-//! The results of all points of a sweep in one place.
+//! The results of all points of a sweep in one place. `figures` has what runs have found, and what is asked for; the others write it.
 //!
 //! | room | what it writes |
 //! |---|---|
@@ -10,125 +10,21 @@
 #[cfg(feature = "parquet")]
 mod columnar;
 mod database;
+mod figures;
 mod plot;
 mod table;
 
+pub use figures::{FILES, KernelFigures, Reading, RollUp, RunFigures, WantedColumn};
 pub use plot::{PLOTTED, TIME_METRIC};
 pub use table::{Cell, Table};
 
 use crate::SweepError;
 use crate::folder::SweepFolder;
-use crate::summary::PointSummary;
 use crate::worker::Runs;
-use serde::Serialize;
-
-/// What is written.
-pub const FILES: [&str; 6] =
-    ["results.csv", "kernels.csv", "sweep.db", "plot.svg", "results.parquet", "kernels.parquet"];
+use figures::PointResult;
 
 /// Can this build write Parquet files?
 pub const HAS_PARQUET: bool = cfg!(feature = "parquet");
-
-/// What the run of a point found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunFigures {
-    /// The code that ran.
-    pub isa: String,
-    /// Why it ended.
-    pub ended_by: String,
-    /// Is its result right? `None` where it was not checked.
-    pub verified: Option<bool>,
-    /// Simulated time at the end, ps; `None` where nothing was timed.
-    pub sim_time_ps: Option<u64>,
-    /// Its kernels by name, in the order of their first launches.
-    pub kernels: Vec<KernelFigures>,
-    /// What its units counted, by row of units.
-    pub statistics: Vec<Reading>,
-    /// Its metrics, by row of units.
-    pub metrics: Vec<Reading>,
-}
-
-/// All launches of a kernel in a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KernelFigures {
-    /// The kernel's name, as the code has it.
-    pub name: String,
-    /// Launches.
-    pub calls: u64,
-    /// Time of them all, ps; `None` where that of one was not simulated.
-    pub time_ps: Option<u64>,
-    /// SM-clock cycles of them all, likewise.
-    pub cycles: Option<u64>,
-    /// Their counters, each with its name, summed; `None` where that of one is not known.
-    pub counters: Vec<(&'static str, Option<u64>)>,
-}
-
-impl KernelFigures {
-    fn counter(&self, name: &str) -> Option<u64> {
-        self.counters.iter().find(|(own, _)| *own == name).and_then(|(_, value)| *value)
-    }
-}
-
-/// A counter or a metric over a row of units.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
-    /// Its name.
-    pub name: String,
-    /// The units: "gpu.sm\[*\]".
-    pub location: String,
-    /// Units, or launches.
-    pub instances: u64,
-    /// Its sum; `None` of a quotient.
-    pub sum: Option<f64>,
-    /// The mean; of quotients, the quotient of the sums.
-    pub avg: Option<f64>,
-    /// The least.
-    pub min: Option<f64>,
-    /// The greatest.
-    pub max: Option<f64>,
-    /// The unit of measure.
-    pub unit: String,
-}
-
-/// A column that is asked for: a counter or a metric.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedColumn {
-    /// How the column is called.
-    pub column: String,
-    /// The name of the metric or counter.
-    pub name: String,
-    /// Is it one of the metrics, not of the counters?
-    pub is_metric: bool,
-    /// Which of its values.
-    pub roll_up: RollUp,
-}
-
-/// Which value of a reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RollUp {
-    /// The sum; of quotients, the mean.
-    Usual,
-    /// The sum.
-    Sum,
-    /// The mean.
-    Avg,
-    /// The least.
-    Min,
-    /// The greatest.
-    Max,
-}
-
-impl Reading {
-    fn value(&self, roll_up: RollUp) -> Option<f64> {
-        match roll_up {
-            RollUp::Usual => self.sum.or(self.avg),
-            RollUp::Sum => self.sum,
-            RollUp::Avg => self.avg,
-            RollUp::Min => self.min,
-            RollUp::Max => self.max,
-        }
-    }
-}
 
 /// What is to be collected.
 #[derive(Clone, Debug, Default)]
@@ -150,12 +46,6 @@ pub struct Collected {
     pub finished: usize,
     /// Why there is no chart, where there is none.
     pub no_plot: Option<String>,
-}
-
-/// A point with what is known of it.
-struct PointResult {
-    summary: Option<PointSummary>,
-    figures: Option<RunFigures>,
 }
 
 /// Collects what the points of a folder have found, and writes it into the folder. Points that are not finished have a row without values.
@@ -216,16 +106,11 @@ fn read(folder: &SweepFolder, runs: &dyn Runs, index: usize) -> Result<PointResu
     Ok(PointResult { summary, figures })
 }
 
-/// A value of text keys and numbers as a line of JSON.
-pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("text keys and numbers always serialise into memory")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::definition::tests::definition;
-    use crate::summary::PointStatus;
+    use crate::summary::{PointStatus, PointSummary};
     use std::path::Path;
     use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! `alu_latency`: latency of arithmetic instructions.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

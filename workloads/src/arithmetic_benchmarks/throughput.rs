@@ -1,8 +1,8 @@
 //! `throughput`: arithmetic throughput over the operations on each element, after the kernels of the Roofline Toolkit.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::numeric::compare_exactly;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

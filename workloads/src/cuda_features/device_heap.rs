@@ -1,8 +1,8 @@
 //! `device_heap`: malloc and free in device code.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::numeric::compare_exactly;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

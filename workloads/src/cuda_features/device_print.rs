@@ -1,7 +1,7 @@
 //! `device_print`: printf in device code.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

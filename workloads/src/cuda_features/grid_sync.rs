@@ -1,8 +1,8 @@
 //! `grid_sync`: iterations inside one cooperative launch.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

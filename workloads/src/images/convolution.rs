@@ -1,8 +1,8 @@
 //! `convolution`: an image convolved with 3x3 weights.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{compare_exactly, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Threads of a block in x and y.

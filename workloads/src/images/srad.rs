@@ -1,9 +1,9 @@
 //! `srad`: diffusion that takes the speckle out of an image and leaves its edges.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Buffer, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 const BLOCK: usize = 256;

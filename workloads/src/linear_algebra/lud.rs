@@ -1,8 +1,8 @@
 //! `lud`: LU decomposition in place, in tiles of 16x16.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{compare_exactly, multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 const TILE: usize = 16;

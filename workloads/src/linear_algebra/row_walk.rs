@@ -1,9 +1,9 @@
 //! `row_walk`: a dense matrix times a vector, one thread a row.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

@@ -1,9 +1,9 @@
 //! `transpose`: a matrix turned in several ways.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::uniform_floats;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const TILE: u32 = 32;

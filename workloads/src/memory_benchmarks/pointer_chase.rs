@@ -1,8 +1,8 @@
 //! `pointer_chase`: latency of global memory.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::shuffled_from_zero;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

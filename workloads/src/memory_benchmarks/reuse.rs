@@ -1,9 +1,9 @@
 //! `reuse`: data that the host and the GPU use in turn, brought to the GPU in different ways, after the Roofline Toolkit's benchmark of
 //! unified memory.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::numeric::compare_exactly;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

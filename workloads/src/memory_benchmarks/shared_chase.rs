@@ -1,7 +1,7 @@
 //! `shared_chase`: latency of shared memory.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

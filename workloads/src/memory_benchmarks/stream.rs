@@ -1,8 +1,8 @@
 //! `stream`: bandwidth of global memory.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{compare_exactly, uniform_doubles, with_fused_multiply_add};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

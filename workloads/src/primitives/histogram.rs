@@ -1,9 +1,9 @@
 //! `histogram`: counts of bytes by value.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BINS: usize = 256;

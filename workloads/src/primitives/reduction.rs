@@ -1,8 +1,8 @@
 //! `reduction`: sums of integers and of floats, and a count by votes.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{integers, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Values of at least this much are counted: about three in four.

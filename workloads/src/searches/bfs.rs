@@ -1,9 +1,9 @@
 //! `bfs`: breadth-first search over a random graph, a level a pair of launches.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// Distance of a node that the search does not reach.

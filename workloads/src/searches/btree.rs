@@ -1,9 +1,9 @@
 //! `btree`: look-ups in a B+ tree.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// What a query that finds nothing has for an answer.

@@ -1,9 +1,9 @@
 //! `pathfinder`: the cheapest ways through a grid, row by row.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 256;

@@ -1,9 +1,9 @@
 //! `sssp`: shortest paths from one vertex, by rounds from the vertices whose ways have become shorter.
 
 use crate::comparison::Comparisons;
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// Distance of a vertex to which no way is known.

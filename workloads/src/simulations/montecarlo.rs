@@ -1,8 +1,8 @@
 //! `montecarlo`: the price of an option by simulated paths, and points inside a circle.
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 

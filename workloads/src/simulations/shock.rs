@@ -3,9 +3,9 @@
 mod mesh;
 mod reference;
 
+use crate::descriptor::{Descriptor, code, cubins, integer};
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 use mesh::Mesh;

@@ -1,8 +1,8 @@
 //! `stencil3d`: a seven-point stencil over a cube.
 
+use crate::descriptor::{Descriptor, SEED, code, cubins, integer};
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Threads of a block in x and y; it walks along z.

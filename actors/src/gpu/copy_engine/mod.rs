@@ -23,18 +23,60 @@ mod timeline;
 mod transfers;
 mod values;
 
-pub use parameters::{CopyEngineCounters, CopyEngineParameters, DEFINITION};
+pub use parameters::{CopyEngineCounters, CopyEngineParameters};
 
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::memory::{DeviceMemory, SavedWriter, Writer};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Clock, Message, Payload, PortId};
-use lines::{LinePacer, LineRate, PageLines};
-use state::State;
+use balar_protocol::{Clock, Message, Payload, PortId, Protocol};
+use lines::LineRate;
+use parameters::problems;
+use state::{State, TO_DEVICE, TO_HOST};
 use std::sync::Arc;
 use timeline::CopyTimeline;
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "CopyEngine",
+    summary: "copies between host and device memory, one engine for each direction",
+    parameters: CopyEngineParameters::DEFINITIONS,
+    check: CopyEngineParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "data",
+            protocol: Protocol::Copy,
+            role: Role::Server,
+            indexed: false,
+            required: true,
+            meaning: "commands and pages from the host, pages and completions back",
+        },
+        PortDefinition {
+            name: "memory",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "into the crossbar, and the way of kernels to host memory; needed where through_l2 is true",
+        },
+    ],
+    counters: CopyEngineCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
+    build,
+};
+
+fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let parameters: CopyEngineParameters = ron::from_str(text)?;
+    problems(&parameters, context).into_result()?;
+    let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
+    let gpu = context.gpu_index()?;
+    let mut engine = CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?));
+    engine.timeline = CopyTimeline::of(context);
+    Ok(Box::new(engine))
+}
 
 /// The unit's ports.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +98,6 @@ struct CopyEngine {
     /// Where to tell of transfers.
     timeline: Option<CopyTimeline>,
 }
-
-const TO_DEVICE: usize = 0;
-const TO_HOST: usize = 1;
 
 impl CopyEngine {
     fn new(

@@ -1,8 +1,9 @@
 //! The pages of transfers: each is begun when there is room, crosses the link, and has its lines in the GPU's memory.
 
-use super::state::{Page, Route};
+use super::CopyEngine;
+use super::lines::PageLines;
+use super::state::{Page, Route, TO_DEVICE};
 use super::transfers::is_own;
-use super::{CopyEngine, PageLines, TO_DEVICE};
 use crate::engine::Outbox;
 use crate::memory::transfer;
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};

@@ -1,13 +1,8 @@
 //! What a copy engine is described by, and what it counts.
 
-use super::timeline::CopyTimeline;
-use super::{CopyEngine, Ports};
 use crate::catalogue::bounds::{CLOCK, ENTRIES, PER_CYCLE, RATE, TIME};
-use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
-};
-use crate::engine::Unit;
-use balar_protocol::{Bandwidth, Bytes, Frequency, Protocol, SimTime};
+use crate::catalogue::{BuildContext, ParameterProblem, ParameterSet, Problems};
+use balar_protocol::{Bandwidth, Bytes, Frequency, SimTime};
 
 crate::parameters! {
     /// The copy engines of a GPU.
@@ -66,48 +61,8 @@ balar_protocol::counters! {
     }
 }
 
-/// The catalogue's entry.
-pub const DEFINITION: UnitDefinition = UnitDefinition {
-    name: "CopyEngine",
-    summary: "copies between host and device memory, one engine for each direction",
-    parameters: CopyEngineParameters::DEFINITIONS,
-    check: CopyEngineParameters::check,
-    ports: &[
-        PortDefinition {
-            name: "data",
-            protocol: Protocol::Copy,
-            role: Role::Server,
-            indexed: false,
-            required: true,
-            meaning: "commands and pages from the host, pages and completions back",
-        },
-        PortDefinition {
-            name: "memory",
-            protocol: Protocol::Memory,
-            role: Role::Client,
-            indexed: false,
-            required: false,
-            meaning: "into the crossbar, and the way of kernels to host memory; needed where through_l2 is true",
-        },
-    ],
-    counters: CopyEngineCounters::DEFINITIONS,
-    provides: nothing,
-    weight: 2,
-    build,
-};
-
-fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
-    let parameters: CopyEngineParameters = ron::from_str(text)?;
-    problems(&parameters, context).into_result()?;
-    let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
-    let gpu = context.gpu_index()?;
-    let mut engine = CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?));
-    engine.timeline = CopyTimeline::of(context);
-    Ok(Box::new(engine))
-}
-
 /// What is wrong with the parameters.
-fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Problems {
+pub(super) fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Problems {
     let mut problems = parameters.range_problems();
     if parameters.through_l2 && context.ports.get("memory").is_none() {
         problems.push(ParameterProblem::new("through_l2", "is true, which needs the port memory to be wired"));

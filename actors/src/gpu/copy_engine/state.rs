@@ -1,12 +1,18 @@
 //! What changes while a copy engine runs: transfers, their pages, and what each engine works on.
 
-use super::{CopyEngineCounters, LinePacer, PageLines};
+use super::lines::{LinePacer, PageLines};
+use super::parameters::CopyEngineCounters;
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::memory::MemoryKind;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The engine for what is written to the device, among the two.
+pub(super) const TO_DEVICE: usize = 0;
+/// The engine for what is read back.
+pub(super) const TO_HOST: usize = 1;
 
 /// A page whose lines are being loaded or stored.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

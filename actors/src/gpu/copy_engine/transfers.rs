@@ -1,7 +1,7 @@
 //! Transfers: what an engine works on one after another, the way each takes, and its beginning and end.
 
-use super::state::{Queued, Route, Transfer};
-use super::{CopyEngine, TO_DEVICE, TO_HOST};
+use super::CopyEngine;
+use super::state::{Queued, Route, TO_DEVICE, TO_HOST, Transfer};
 use crate::engine::Outbox;
 use crate::memory::transfer;
 use balar_host::memory::{MANAGED_BASE, Place, place_of};

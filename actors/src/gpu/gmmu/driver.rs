@@ -2,7 +2,8 @@
 
 use super::Gmmu;
 use super::page_table::{Mapping, pages_of};
-use super::shootdowns::{ShootdownWhen, Then, ranges};
+use super::parameters::ShootdownWhen;
+use super::shootdowns::{Then, ranges};
 use crate::engine::Outbox;
 use balar_protocol::Payload;
 use balar_protocol::migration::{Faults, MigrationMessage};

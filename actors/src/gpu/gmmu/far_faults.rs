@@ -1,26 +1,12 @@
 //! Far faults of a GMMU: who waits for which page, and which of them the driver has been told of, or will be.
 
+use super::parameters::FaultReporting;
 use super::walks::Asked;
 use balar_protocol::migration::FaultEntry;
 use balar_protocol::translation::PageAccess;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-
-/// How a GMMU tells the driver of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum FaultReporting {
-    /// By a buffer from which the driver fetches, as NVIDIA's GPUs do. Each request is a fault of its own, the same page or not; a driver
-    /// finds several of one TLB and page and has them merged (NVIDIA's open kernel modules 595.45.04, `uvm_perf_fault_coalesce`).
-    Buffered {
-        /// Entries of the buffer.
-        entries: u32,
-        /// Entries that a TLB can make between two replays; what faults beyond them waits for the next.
-        per_tlb: u32,
-    },
-    /// By a message with the pages that fault in a cycle and that nothing waits for yet, as UVMSmart does.
-    EachCycle,
-}
 
 /// What is to be done about requests that have faulted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

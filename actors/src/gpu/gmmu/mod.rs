@@ -13,22 +13,21 @@
 mod driver;
 mod far_faults;
 mod page_table;
+mod parameters;
 mod shootdowns;
 mod walks;
 
-pub use far_faults::FaultReporting;
 pub use page_table::ManagedPageSizes;
-pub use shootdowns::ShootdownWhen;
+pub use parameters::{FaultReporting, GmmuParameters, ShootdownWhen};
 
-use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::tlb::{identity, page_of};
 use crate::unified_memory::PAGE_BYTES;
-use balar_protocol::migration::{Faults, MigrationMessage, ShootdownScope};
+use balar_protocol::migration::{Faults, MigrationMessage};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::translation::{FaultKind, PageAccess, Translation, TranslationMessage};
-use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol};
+use balar_protocol::{Clock, Message, Payload, PortId, Protocol};
 use far_faults::{FarFaults, NewFault};
 use page_table::{Mapping, PageTable};
 use serde::{Deserialize, Serialize};
@@ -37,75 +36,6 @@ use walks::{Asked, Due, Found, Walks};
 
 /// Binary logarithm of the bytes of a page of managed memory.
 const SMALL_PAGE_BITS: u8 = PAGE_BYTES.trailing_zeros() as u8;
-
-crate::parameters! {
-    /// A GMMU.
-    pub struct GmmuParameters {
-        /// clock of the GMMU
-        #[range(CLOCK)]
-        clock: Frequency,
-        /// bytes of a page that is not managed, a power of two
-        page_size: Bytes = r#""2 MiB""#,
-        /// entries of the TLB, least recently used goes first (P100: 65, from its latency knee at 2080 MiB)
-        #[range(1..=1 << 20)]
-        entries: u32 = "65",
-        /// entries of a set of the TLB; 0: all are one set
-        ways: u32 = "0",
-        /// bytes an entry covers at most, a power of two and at least a page (P100: 32 MiB)
-        entry_reach: Bytes = r#""32 MiB""#,
-        /// cycles of a TLB hit
-        #[range(CYCLES)]
-        hit_latency: u32 = "1",
-        /// further cycles of a page walk (P100: 110 cycles beyond the second TLB's reach)
-        #[range(CYCLES)]
-        walk_latency: u32 = "110",
-        /// walks at the same time
-        #[range(ENTRIES)]
-        walkers: u32 = "8",
-        /// blocks of 2 MiB of which the page-walk cache has the page tables of managed memory, least recently used goes first
-        #[range(..=1 << 20)]
-        walk_cache_entries: u32 = "0",
-        /// further cycles of a walk to managed memory whose block is in the page-walk cache (an estimate: one of four accesses of a walk)
-        #[range(CYCLES)]
-        walk_cache_latency: u32 = "28",
-        /// requests a cycle
-        #[range(PER_CYCLE)]
-        requests_per_cycle: u32 = "1",
-        /// pages of managed memory: Mixed (2 MiB where all of a block is mapped alike, 64 KiB where a leaf is, else 4 KiB) or Small (4 KiB)
-        managed_page_sizes: ManagedPageSizes = "Mixed",
-        /// how the driver is told of far faults: Buffered(entries, per_tlb) or EachCycle. NVIDIA's firmware sizes the buffer, 2048 is an estimate;
-        /// 56 faults of a TLB on Volta are recalled from a paper of SC 2021 on unified memory, to be checked. Each request is a fault: with that,
-        /// y = x + y over 2^20 floats has 14 batches and 86 transfers; measured are 15 and 107 (TITAN Xp), 12 and 78 (GTX 1060), 12 and 99 (RTX 2060)
-        faults: FaultReporting = "Buffered(entries: 2048, per_tlb: 56)",
-        /// when entries of TLBs are invalidated: on Unmap, as the driver does, or on EachUpdate of the page table
-        shootdown_when: ShootdownWhen = "Unmap",
-        /// which entries are invalidated: Entry (those of each page, one page after the other), Range or All
-        shootdown_scope: ShootdownScope = "Range",
-        /// cycles of the GMMU for each invalidation, one after the other (an estimate: none beyond the wires)
-        #[range(CYCLES)]
-        shootdown_latency: u32 = "0",
-        /// whether SMs report how often they use managed pages; their TLBs then have those as pages of 4 KiB
-        follow_use: bool = "false",
-    }
-}
-
-impl GmmuParameters {
-    fn check_values(&self) -> Result<(), BuildError> {
-        let mut problems = self.range_problems();
-        let is_even = self.ways == 0 || self.entries.is_multiple_of(self.ways);
-        problems.check(is_even, "ways", "expected a divisor of entries, or 0");
-        for (key, value) in [("page_size", self.page_size), ("entry_reach", self.entry_reach)] {
-            problems.check(value.0.is_power_of_two(), key, &format!("expected a power of two, found {value}"));
-        }
-        problems.check(self.entry_reach >= self.page_size, "entry_reach", "expected at least a page");
-        problems.check(self.entry_reach.0 >= PAGE_BYTES, "entry_reach", "expected at least 4 KiB");
-        if let FaultReporting::Buffered { entries, per_tlb } = self.faults {
-            problems.check_range("faults.entries", entries, 1..=1 << 20);
-            problems.check_range("faults.per_tlb", per_tlb, 1..);
-        }
-        problems.into_result()
-    }
-}
 
 balar_protocol::counters! {
     /// What a GMMU counts.

@@ -6,15 +6,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// When the entries of TLBs are invalidated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum ShootdownWhen {
-    /// When pages are unmapped, as the driver does.
-    Unmap,
-    /// Whenever the page table changes.
-    EachUpdate,
-}
-
 /// What follows a shootdown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {

@@ -3,7 +3,7 @@
 //! What is mapped onto itself is known when it is asked for, and so is when its answer leaves. Managed pages can be unmapped meanwhile: the
 //! page table is looked up when a walk ends.
 
-use super::GmmuParameters;
+use super::parameters::GmmuParameters;
 use crate::gpu::tlb::{Tlb, identity};
 use crate::unified_memory::BLOCK_BYTES;
 use balar_protocol::translation::{PageAccess, Translation};

@@ -363,7 +363,7 @@ crate::parameters! {
         #[range(10..=1000)]
         l1_load_tenths: u32 = "10",
         /// lines that can be outstanding below the L1
-        #[range(32..=1 << 16)]
+        #[range(..=1 << 16)]
         l1_mshrs: u32,
         /// instructions of a sub-core that can wait for the load/store units
         #[range(1..=16)]
@@ -371,7 +371,7 @@ crate::parameters! {
         /// what the caches of code and constants hold when a kernel begins: Kept, or Flushed as by Nsight Compute; the L1 holds nothing
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// stores and atomics that can be outstanding below the L1
-        #[range(32..=1 << 16)]
+        #[range(..=1 << 16)]
         store_queue: u32,
         /// address translation
         tlb: TlbParameters,
@@ -430,6 +430,9 @@ impl SmParameters {
         problems.check_range("tlb.second_level_latency", self.tlb.second_level_latency, CYCLES);
         problems.check_range("tlb.report_interval", self.tlb.report_interval, CYCLES);
         let mut check = |holds: bool, key: &'static str, problem: &str| problems.check(holds, key, problem);
+        for (key, lines) in [("l1_mshrs", self.l1_mshrs), ("store_queue", self.store_queue)] {
+            check(lines >= 32, key, &format!("expected at least 32, the lines one warp can touch, found {lines}"));
+        }
         // One mistake is one report: a number of sub-cores that cannot be says nothing of warps.
         let even = !(1..=8).contains(&self.sub_cores) || self.warps.is_multiple_of(self.sub_cores);
         check(even, "warps", "expected a multiple of the number of sub-cores");
@@ -478,5 +481,16 @@ pub(crate) mod tests {
     #[test]
     fn the_shipped_sm_has_no_problem() {
         assert!(parameters().problems().is_empty());
+    }
+
+    #[test]
+    fn bounds_of_outstanding_lines_say_why() {
+        let narrow = SmParameters { l1_mshrs: 31, store_queue: 0, ..parameters() };
+        let error = narrow.problems().into_result().expect_err("a warp touches 32 lines").to_string();
+        for found in
+            ["l1_mshrs: expected at least 32, the lines one warp can touch, found 31", "warp can touch, found 0"]
+        {
+            assert!(error.contains(found), "{error}");
+        }
     }
 }

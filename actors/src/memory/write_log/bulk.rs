@@ -1,7 +1,7 @@
 //! What the host and the copy engines write, fill and copy.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::Arena;
+use super::WriteLog;
+use crate::memory::arena::Arena;
 use balar_protocol::SimTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Range;
@@ -50,23 +50,23 @@ impl<'a> Deserialize<'a> for HostBytes {
 impl WriteLog {
     /// At `time`, the elements of 1, 2 or 4 bytes from `address` on become `value`, as far as `bytes` go.
     pub fn fill(&mut self, time: SimTime, address: u64, bytes: u64, value: u32, element_bytes: u8) {
-        self.push(time, EntryKind::Bulk(BulkOperation::Fill { address, bytes, value, element_bytes }));
+        self.push(time, BulkOperation::Fill { address, bytes, value, element_bytes });
     }
 
     /// At `time`, all bytes of the range become zero. Memory that the simulator has taken for whole pages of it is given back.
     pub fn zero(&mut self, time: SimTime, address: u64, bytes: u64) {
-        self.push(time, EntryKind::Bulk(BulkOperation::Zero { address, bytes }));
+        self.push(time, BulkOperation::Zero { address, bytes });
     }
 
     /// At `time`, `data[range]` is written from device address `address` on.
     pub fn write(&mut self, time: SimTime, address: u64, data: &Arc<[u8]>, range: Range<usize>) {
         let data = HostBytes { data: Arc::clone(data), first: range.start, end: range.end };
-        self.push(time, EntryKind::Bulk(BulkOperation::Write { address, data }));
+        self.push(time, BulkOperation::Write { address, data });
     }
 
     /// At `time`, `bytes` from `source` are copied to `destination`, as they are then.
     pub fn copy(&mut self, time: SimTime, destination: u64, source: u64, bytes: u64) {
-        self.push(time, EntryKind::Bulk(BulkOperation::Copy { destination, source, bytes }));
+        self.push(time, BulkOperation::Copy { destination, source, bytes });
     }
 }
 

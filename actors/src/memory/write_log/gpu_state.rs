@@ -1,7 +1,7 @@
 //! What kernels find beside their memory: textures, device heaps, and room for printed text.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::Arena;
+use super::WriteLog;
+use crate::memory::arena::Arena;
 use balar_isa::texture::Image;
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
@@ -26,28 +26,28 @@ pub(super) enum GpuStateChange {
 impl WriteLog {
     /// From `time` on, a handle of a process names this texture or surface, or none.
     pub fn set_image(&mut self, time: SimTime, process: ProcessId, handle: u64, image: Option<Image>) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::Image { process, handle, image: image.map(Box::new) }));
+        self.push(time, GpuStateChange::Image { process, handle, image: image.map(Box::new) });
     }
 
     /// At `time`, kernels of a context can allocate from this range. All of it is legal to access, live block or not, as on the GPU.
     /// The range before ends; 0 bytes are none.
     pub fn set_heap(&mut self, time: SimTime, context: ContextId, start: u64, bytes: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::Heap { context, start, bytes }));
+        self.push(time, GpuStateChange::Heap { context, start, bytes });
     }
 
     /// From `time` on, launches of a context's kernels wait in this range, which was empty.
     pub fn set_launch_pool(&mut self, time: SimTime, context: ContextId, start: u64, bytes: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::LaunchPool { context, start, bytes }));
+        self.push(time, GpuStateChange::LaunchPool { context, start, bytes });
     }
 
     /// A launch has begun whose parameters were in a buffer.
     pub fn launch_begun(&mut self, time: SimTime, context: ContextId, buffer: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::LaunchBegun { context, buffer }));
+        self.push(time, GpuStateChange::LaunchBegun { context, buffer });
     }
 
     /// From `time` on, so many bytes of what a context's kernels print are kept for the host.
     pub fn set_print_capacity(&mut self, time: SimTime, context: ContextId, bytes: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::PrintCapacity { context, bytes }));
+        self.push(time, GpuStateChange::PrintCapacity { context, bytes });
     }
 
     /// Logs a record that a kernel prints.
@@ -55,7 +55,7 @@ impl WriteLog {
         let offset = self.text.len() as u32;
         self.text.extend_from_slice(record);
         let change = GpuStateChange::Print { context, offset, bytes: record.len() as u32 };
-        self.push(time, EntryKind::GpuState(change));
+        self.push(time, change);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Atomics and operations on a device heap: read-modify-writes, lane by lane, that return a value to each.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::{Arena, LaunchHeader};
+use super::WriteLog;
+use crate::memory::LaunchHeader;
+use crate::memory::arena::Arena;
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::{ContextId, SimTime};
@@ -152,13 +153,13 @@ impl WriteLog {
     ) {
         let first = self.lanes.len() as u32;
         self.lanes.extend(lanes(mask).map(lane));
-        self.push(time, EntryKind::Lanes(LaneOperation { function, first, mask, token }));
+        self.push(time, LaneOperation { function, first, mask, token });
     }
 
     /// The old values of the atomics logged in the window before.
     pub fn atomic_results(&self) -> impl Iterator<Item = AtomicResult<'_>> {
         self.entries.iter().filter_map(|entry| {
-            let EntryKind::Lanes(operation) = &entry.kind else { return None };
+            let operation = entry.lanes()?;
             let kind = match operation.function {
                 LaneFunction::Atomic { .. } => LoggedKind::Atomic,
                 LaneFunction::Allocate { .. } => LoggedKind::Allocation,

@@ -1,7 +1,8 @@
 //! Which addresses are mapped, and who may access them.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::{Arena, Bounds, GpuSet};
+use super::WriteLog;
+use crate::memory::arena::Arena;
+use crate::memory::{Bounds, GpuSet};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,7 @@ impl WriteLog {
 
     /// As [`Self::map`], of `process`.
     pub fn map_for(&mut self, process: ProcessId, time: SimTime, address: u64, bytes: u64, bounds: Bounds) {
-        self.push(time, EntryKind::Legality(LegalityChange::Map { address, bytes, process, bounds }));
+        self.push(time, LegalityChange::Map { address, bytes, process, bounds });
     }
 
     /// At `time`, memory of the context `owner` is at reserved addresses: its process on these GPUs alone may access it. Replaces what
@@ -61,28 +62,28 @@ impl WriteLog {
     pub fn map_reserved(&mut self, time: SimTime, address: u64, bytes: u64, owner: ContextId, gpus: GpuSet) {
         let (process, owner) = (owner.process(), owner.gpu() as u8);
         let change = LegalityChange::MapReserved { address, bytes, process, owner, gpus };
-        self.push(time, EntryKind::Legality(change));
+        self.push(time, change);
     }
 
     /// From `time` on, `process` may access the allocation at `address` as its owner may, or no longer.
     pub fn share(&mut self, time: SimTime, address: u64, process: ProcessId, enabled: bool) {
-        self.push(time, EntryKind::Legality(LegalityChange::Share { address, process, enabled }));
+        self.push(time, LegalityChange::Share { address, process, enabled });
     }
 
     /// At `time`, the allocation at `address` ends.
     pub fn unmap(&mut self, time: SimTime, address: u64) {
-        self.push(time, EntryKind::Legality(LegalityChange::Unmap { address }));
+        self.push(time, LegalityChange::Unmap { address });
     }
 
     /// From `time` on, a context may access all memory that its process has on another GPU, or no longer.
     pub fn set_peer(&mut self, time: SimTime, context: ContextId, peer: usize, enabled: bool) {
         let change = LegalityChange::Peer { context, peer: peer as u8, enabled };
-        self.push(time, EntryKind::Legality(change));
+        self.push(time, change);
     }
 
     /// From `time` on, these GPUs may access the allocation at `address`, beside those that may access all memory of its own.
     pub fn open_to(&mut self, time: SimTime, address: u64, gpus: GpuSet) {
-        self.push(time, EntryKind::Legality(LegalityChange::Open { address, gpus }));
+        self.push(time, LegalityChange::Open { address, gpus });
     }
 }
 

@@ -4,9 +4,9 @@
 //! is, and a line that is written often is applied once. Atomics are logged as ever. Within an epoch a byte is either stored or the
 //! target of atomics at last: after an atomic, who loads or stores it waits for the epoch's end.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::Arena;
+use super::WriteLog;
 use crate::memory::access_pattern::AccessPattern;
+use crate::memory::arena::Arena;
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::SimTime;
@@ -203,7 +203,7 @@ impl WriteLog {
             }
         }
         if !std::mem::replace(&mut lines.is_logged, true) {
-            self.push(time, EntryKind::Lines);
+            self.push_lines(time);
         }
         Ok(())
     }

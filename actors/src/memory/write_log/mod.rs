@@ -22,7 +22,7 @@ mod store;
 pub use lane_operation::AtomicResult;
 pub(crate) use lane_operation::LoggedKind;
 
-use super::Arena;
+use super::arena::Arena;
 use balar_protocol::SimTime;
 use bulk::BulkOperation;
 use filter::SectorFilter;
@@ -71,6 +71,34 @@ enum EntryKind {
     GpuState(GpuStateChange),
 }
 
+impl Entry {
+    /// The operation, of an entry of lanes.
+    fn lanes(&self) -> Option<&LaneOperation> {
+        match &self.kind {
+            EntryKind::Lanes(operation) => Some(operation),
+            _ => None,
+        }
+    }
+}
+
+/// What each file of this folder logs is a kind of entry.
+macro_rules! entry_kinds {
+    ($($kind:ident: $logged:ty),* $(,)?) => {
+        $(impl From<$logged> for EntryKind {
+            fn from(logged: $logged) -> EntryKind {
+                EntryKind::$kind(logged)
+            }
+        })*
+    };
+}
+entry_kinds! {
+    Store: StoredRuns,
+    Lanes: LaneOperation,
+    Bulk: BulkOperation,
+    Legality: LegalityChange,
+    GpuState: GpuStateChange,
+}
+
 // Most entries are small: an image, the one large thing, is in a box.
 const _: () = assert!(size_of::<Entry>() <= 64);
 
@@ -112,9 +140,14 @@ impl WriteLog {
         self.applied = true;
     }
 
-    fn push(&mut self, time: SimTime, kind: EntryKind) {
+    fn push(&mut self, time: SimTime, kind: impl Into<EntryKind>) {
         self.disordered |= self.entries.last().is_some_and(|last| last.time > time);
-        self.entries.push(Entry { time, kind });
+        self.entries.push(Entry { time, kind: kind.into() });
+    }
+
+    /// All that was gathered by lines is an entry.
+    fn push_lines(&mut self, time: SimTime) {
+        self.push(time, EntryKind::Lines);
     }
 
     /// Puts the entries in the order of their times; those of one time stay as they were logged.

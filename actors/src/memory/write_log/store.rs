@@ -1,8 +1,8 @@
 //! What warps store.
 
-use super::{EntryKind, WriteLog};
-use crate::memory::Arena;
+use super::WriteLog;
 use crate::memory::access_pattern::AccessPattern;
+use crate::memory::arena::Arena;
 use crate::memory::write_log::filter::SectorFilter;
 use balar_isa::execution::{LaneValues, MemoryAccess};
 use balar_isa::program::LANES;
@@ -43,7 +43,7 @@ impl WriteLog {
             2 => stores.push::<2>(access, values, filter),
             _ => stores.push::<1>(access, values, filter),
         };
-        self.push(time, EntryKind::Store(runs));
+        self.push(time, runs);
     }
 }
 

@@ -4,12 +4,17 @@ use super::counters::AllocationCounters;
 use crate::unified_memory::allocation::AllocationTrees;
 use crate::unified_memory::residency::{Advice, PageState};
 use crate::unified_memory::thrashing::BlockThrashing;
-use crate::unified_memory::{BLOCK_BYTES, BlockId, PAGE_BYTES, PageSet, Processor, ProcessorSet};
+use crate::unified_memory::{BLOCK_BYTES, BLOCK_LEAVES, BlockId, PAGE_BYTES, PageSet, Processor, ProcessorSet};
 use balar_protocol::ProcessId;
 use balar_protocol::managed::AdviceChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// The number of a leaf among those of all blocks.
+pub(super) fn leaf_number(block: BlockId, leaf: usize) -> usize {
+    block.0 as usize * BLOCK_LEAVES + leaf
+}
 
 /// The place of a processor in the lists of a block: the host, then the GPUs.
 pub(super) fn place_of(processor: Processor) -> usize {

@@ -3,7 +3,7 @@
 use super::UnifiedMemoryDriver;
 use super::blocks::{processor, processor_at};
 use super::record::Cause;
-use super::service::Bringing;
+use super::service::Migration;
 use super::tasks::{Flow, Step, TaskId};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
@@ -188,8 +188,9 @@ impl UnifiedMemoryDriver {
         }
         let costs = self.parameters.costs;
         let mut steps = vec![Step::Busy(BatchStage::Blocks, costs.block)];
-        let how = Bringing { to: target, copied, replay: true, cause };
-        self.bring_pages(task, id, pages, PageSet::EMPTY, how, &mut steps, now, out);
+        let asked = PageSet::EMPTY;
+        let migration = Migration { block: id, pages, asked, to: target, copied, replay: true, cause };
+        self.bring_pages(task, migration, &mut steps, now, out);
         steps.push(Step::Busy(BatchStage::Map, SimTime(costs.map.0 * pages.len() as u64)));
         self.do_first(task, steps);
         Flow::On
@@ -309,8 +310,9 @@ impl UnifiedMemoryDriver {
         }
         let pages = asked.union(prefetched);
         let mut moves = Vec::new();
-        let how = Bringing { to: Processor::Host, copied, replay: false, cause: Cause::HostFault };
-        self.bring_pages(task, id, pages, asked, how, &mut moves, now, out);
+        let (to, cause) = (Processor::Host, Cause::HostFault);
+        let migration = Migration { block: id, pages, asked, to, copied, replay: false, cause };
+        self.bring_pages(task, migration, &mut moves, now, out);
         self.state.records.pages(id, asked, |record| record.host_faults += 1);
         // What a fault of the host costs was measured as a whole.
         steps.extend(moves.into_iter().filter(|step| !matches!(step, Step::Busy(..))));

@@ -48,12 +48,12 @@ use crate::unified_memory::eviction::EvictionPolicy;
 use crate::unified_memory::prefetch::{Prefetcher, PrefetcherChoice};
 use crate::unified_memory::remote_access::AccessCounters;
 use crate::unified_memory::residency::Reach;
-use crate::unified_memory::{Access, BLOCK_LEAVES, BlockId, LEAF_PAGES, PAGE_BYTES, Processor};
+use crate::unified_memory::{Access, LEAF_PAGES, PAGE_BYTES, Processor};
 use balar_protocol::managed::ManagedMessage;
 use balar_protocol::migration::MigrationMessage;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, Payload, PortId, Protocol, SimTime};
-use blocks::Blocks;
+use blocks::{Blocks, leaf_number};
 use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
 use record::{BatchRecord, Records};
@@ -79,11 +79,6 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     weight: 2,
     build: |text, context| Ok(Box::new(UnifiedMemoryDriver::new(ron::from_str(text)?, context)?)),
 };
-
-/// The number of a leaf among those of all blocks.
-fn leaf_number(block: BlockId, leaf: usize) -> usize {
-    block.0 as usize * BLOCK_LEAVES + leaf
-}
 
 /// The driver's thread for faults, of which it has one.
 #[derive(Debug, Default, Serialize, Deserialize)]

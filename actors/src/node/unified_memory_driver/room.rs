@@ -1,7 +1,7 @@
 //! The memory of each GPU: frames, and what leaves it.
 
 use super::UnifiedMemoryDriver;
-use super::blocks::{Blocks, processor_at};
+use super::blocks::{Blocks, leaf_number, processor_at};
 use super::record::Cause;
 use super::tasks::{Step, TaskId, Transit};
 use crate::engine::Outbox;
@@ -213,7 +213,7 @@ impl UnifiedMemoryDriver {
         self.state.records.pages(id, written, |record| record.to_host += 1);
         for leaf in 0..BLOCK_LEAVES {
             if pages.count_in_leaf(leaf) > 0 {
-                self.state.gpus[usize::from(gpu)].accesses.count_round_trip(super::leaf_number(id, leaf));
+                self.state.gpus[usize::from(gpu)].accesses.count_round_trip(leaf_number(id, leaf));
             }
         }
         let host = self.state.blocks.get_mut(id).share_mut(Processor::Host);

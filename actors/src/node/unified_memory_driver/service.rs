@@ -1,10 +1,10 @@
 //! Faults of GPUs: batches, and what each block of one needs.
 
 use super::UnifiedMemoryDriver;
-use super::blocks::{place_of, processor_at};
+use super::blocks::{leaf_number, place_of, processor_at};
 use super::record::{BatchRecord, Cause};
 use super::spans;
-use super::tasks::{Flow, Step, TaskId, Transit};
+use super::tasks::{FaultedBlock, Flow, Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::{Batch, BatchStage, Fault};
 use crate::unified_memory::eviction::ChunkUse;
@@ -34,9 +34,13 @@ pub enum ReplayPolicy {
     Once,
 }
 
-/// How pages are brought somewhere.
+/// Pages of a block that are brought to a memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bringing {
+pub(super) struct Migration {
+    pub block: BlockId,
+    pub pages: PageSet,
+    /// Of these, the ones that were asked for themselves.
+    pub asked: PageSet,
     pub to: Processor,
     /// Those that stay where they are, too.
     pub copied: PageSet,
@@ -227,12 +231,11 @@ impl UnifiedMemoryDriver {
     pub(super) fn serve(
         &mut self,
         task: TaskId,
-        (gpu, id): (u8, BlockId),
-        faults: &[(u16, Access)],
-        replay: bool,
+        faulted_block: FaultedBlock<'_>,
         now: SimTime,
         out: &mut Outbox,
     ) -> Flow {
+        let FaultedBlock { gpu, block: id, faults, .. } = faulted_block;
         if !self.state.blocks.get(id).is_live {
             return Flow::On;
         }
@@ -252,7 +255,7 @@ impl UnifiedMemoryDriver {
                 self.shrink(gpu, id, &mut plan);
             }
         }
-        self.carry_out(task, (gpu, id), faults, &plan, replay, now, out);
+        self.carry_out(task, faulted_block, &plan, now, out);
         Flow::On
     }
 
@@ -372,24 +375,22 @@ impl UnifiedMemoryDriver {
             return false;
         }
         let gpu = &self.state.gpus[usize::from(gpu)];
-        let leaf = super::leaf_number(id, page / LEAF_PAGES);
+        let leaf = leaf_number(id, page / LEAF_PAGES);
         let (accesses, trips) = (gpu.accesses.accesses(leaf), gpu.accesses.round_trips(leaf));
         let rule = &self.parameters.remote_access;
         !rule.migrates(access, accesses, trips, gpu.is_oversubscribed, &self.frames(gpu, 0))
     }
 
     /// Does what was planned for a block.
-    #[expect(clippy::too_many_arguments, reason = "a block of a batch has that many properties")]
     fn carry_out(
         &mut self,
         task: TaskId,
-        (gpu, id): (u8, BlockId),
-        faults: &[(u16, Access)],
+        faulted_block: FaultedBlock<'_>,
         plan: &Plan,
-        replay: bool,
         now: SimTime,
         out: &mut Outbox,
     ) {
+        let FaultedBlock { gpu, block: id, faults, replay } = faulted_block;
         let me = Processor::Gpu(gpu);
         let is_new = self.count_faults(gpu, id, faults, plan);
         let costs = self.parameters.costs;
@@ -402,11 +403,27 @@ impl UnifiedMemoryDriver {
             faults.iter().filter(|(_, access)| access.writes()).map(|&(page, _)| usize::from(page)).collect();
         self.end_copies(task, id, me, plan.claimed, now, out);
         if !plan.to_host.is_empty() {
-            let how = Bringing { to: Processor::Host, copied: PageSet::EMPTY, replay: false, cause: Cause::Fault };
-            self.bring_pages(task, id, plan.to_host, PageSet::EMPTY, how, &mut steps, now, out);
+            let to_host = Migration {
+                block: id,
+                pages: plan.to_host,
+                asked: PageSet::EMPTY,
+                to: Processor::Host,
+                copied: PageSet::EMPTY,
+                replay: false,
+                cause: Cause::Fault,
+            };
+            self.bring_pages(task, to_host, &mut steps, now, out);
         }
-        let how = Bringing { to: me, copied: plan.copied, replay, cause: Cause::Fault };
-        self.bring_pages(task, id, plan.coming(), plan.asked, how, &mut steps, now, out);
+        let to_gpu = Migration {
+            block: id,
+            pages: plan.coming(),
+            asked: plan.asked,
+            to: me,
+            copied: plan.copied,
+            replay,
+            cause: Cause::Fault,
+        };
+        self.bring_pages(task, to_gpu, &mut steps, now, out);
         let share = self.state.blocks.get_mut(id).share_mut(me);
         share.dirty = share.dirty.union(written.intersection(share.resident.union(share.arriving)));
         share.remote = share.remote.union(plan.remote);
@@ -460,7 +477,7 @@ impl UnifiedMemoryDriver {
         let state = &mut self.state.gpus[usize::from(gpu)];
         for &(page, access) in faults {
             let page = usize::from(page);
-            state.accesses.count_access(super::leaf_number(id, page / LEAF_PAGES));
+            state.accesses.count_access(leaf_number(id, page / LEAF_PAGES));
             if block.share(me).resident.contains(page) {
                 state.eviction.accessed(id, page, access);
             }
@@ -487,25 +504,22 @@ impl UnifiedMemoryDriver {
 
     /// Moves pages of a block to a memory: takes their frames, ends their mappings elsewhere but for `copied`, and adds the steps of
     /// the transfers to `steps`. What was nowhere is made there.
-    #[expect(clippy::too_many_arguments, reason = "a migration has that many properties")]
     pub(super) fn bring_pages(
         &mut self,
         task: TaskId,
-        id: BlockId,
-        pages: PageSet,
-        asked: PageSet,
-        Bringing { to, copied, replay, cause }: Bringing,
+        migration: Migration,
         steps: &mut Vec<Step>,
         now: SimTime,
         out: &mut Outbox,
     ) {
+        let Migration { block: id, pages, asked, to, replay, cause, .. } = migration;
         if pages.is_empty() {
             return;
         }
         let costs = self.parameters.costs;
         let split = self.parameters.split;
         let new = pages.difference(self.state.blocks.get(id).populated());
-        let sources = self.take_from_sources(task, id, pages.difference(new), to, copied, now, out);
+        let sources = self.take_from_sources(task, Migration { pages: pages.difference(new), ..migration }, now, out);
         self.take_frames(id, pages, to);
         let unmapped: usize =
             sources.iter().filter(|source| source.0 == Processor::Host).map(|source| source.1.len()).sum();
@@ -543,17 +557,14 @@ impl UnifiedMemoryDriver {
     }
 
     /// Takes pages from where they are: the memories with the pages that each gives.
-    #[expect(clippy::too_many_arguments, reason = "a migration has that many properties")]
     fn take_from_sources(
         &mut self,
         task: TaskId,
-        id: BlockId,
-        pages: PageSet,
-        to: Processor,
-        copied: PageSet,
+        migration: Migration,
         now: SimTime,
         out: &mut Outbox,
     ) -> Vec<(Processor, PageSet)> {
+        let Migration { block: id, pages, to, copied, .. } = migration;
         let mut left = pages;
         let mut sources = Vec::new();
         let places = self.state.blocks.get(id).shares.len();

@@ -39,6 +39,18 @@ pub(super) enum Carried {
     Bytes { gpu: u8, bytes: u64, address: u64 },
 }
 
+/// What of a batch is of one block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultedBlock<'a> {
+    /// The GPU that faulted.
+    pub gpu: u8,
+    pub block: BlockId,
+    /// The pages, and what each was to be accessed for.
+    pub faults: &'a [(u16, Access)],
+    /// Requests that wait for its pages go on as soon as they are there.
+    pub replay: bool,
+}
+
 /// What a task does next.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Step {
@@ -254,7 +266,10 @@ impl UnifiedMemoryDriver {
                 self.fetch(id, *gpu, now, out);
                 Flow::Answered
             }
-            Step::Serve { gpu, block, faults, replay } => self.serve(id, (*gpu, *block), faults, *replay, now, out),
+            Step::Serve { gpu, block, faults, replay } => {
+                let faulted_block = FaultedBlock { gpu: *gpu, block: *block, faults, replay: *replay };
+                self.serve(id, faulted_block, now, out)
+            }
             Step::AwaitTransfers => self.wait_unless(id, |task| task.transfers == 0),
             Step::AwaitUnmapped => self.wait_unless(id, |task| task.unmaps == 0),
             Step::AwaitPages(block, pages) => {

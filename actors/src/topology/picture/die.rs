@@ -238,105 +238,163 @@ impl Tracks {
     }
 }
 
-/// Draws the GPU `gpu` with the edges that come in from elsewhere: (edge, from which side).
-pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die {
-    let members: Vec<usize> = (0..model.rows.len()).filter(|row| model.rows[*row].gpu == Some(gpu)).collect();
-    let edges: Vec<&Edge> =
-        model.edges.iter().filter(|edge| members.contains(&edge.client) && members.contains(&edge.server)).collect();
-    let Order { bands, side } = order(model, &members, &edges);
-    let end = |edge: usize| {
-        let edge = &model.edges[edge];
-        if members.contains(&edge.client) { edge.client } else { edge.server }
-    };
-    let level = |row: usize| bands.iter().position(|band| band.contains(&row));
-    // What can go straight down from one band to the next does; the rest goes through the channel at the side.
-    let falls = |edge: &Edge| match (level(edge.client), level(edge.server)) {
-        (Some(from), Some(to)) => from.abs_diff(to) == 1 && (bands[from].len() == 1 || bands[to].len() == 1),
-        _ => false,
-    };
-    let straight_in = |edge: usize, from: Entry| from == Entry::Host && side.contains(&end(edge));
-    let passing: Vec<(usize, Entry)> =
-        incoming.iter().copied().filter(|(edge, from)| !straight_in(*edge, *from)).collect();
-    let through: Vec<&Edge> = edges.iter().copied().filter(|edge| !falls(edge) && edge.client != edge.server).collect();
-    let mut scene = Scene::default();
-    let channel = LABEL + (through.len() + passing.len()) as i32 * TRACK + 14;
-    let band_left = PAD + RIM + SIDE_WIDTH + channel;
-    let width = band_left + BAND_WIDTH + RIM + PAD;
-    let top = HEAD + passing.len() as i32 * PASSAGE + RIM + 6;
+/// What is drawn of a GPU.
+struct Plan<'a> {
+    model: &'a Model<'a>,
+    gpu: usize,
+    /// Its rows.
+    members: Vec<usize>,
+    /// The edges between them.
+    edges: Vec<&'a Edge>,
+    order: Order,
+    /// The edges that come in from elsewhere, and from which side.
+    incoming: &'a [(usize, Entry)],
+}
 
-    // Places: the bands first, then the units beside them.
-    let mut places: IndexMap<usize, Place> = IndexMap::new();
-    let mut die_bottom = top;
-    let mut bottom = top;
-    for (index, rows) in bands.iter().enumerate() {
-        let is_memory = rows.iter().all(|row| model.rows[*row].is_memory());
-        let next = if index == 0 { bottom } else { bottom + BAND_GAP + if is_memory { RIM } else { 0 } };
-        let each = (BAND_WIDTH + 10) / rows.len() as i32;
-        for (x, row) in rows.iter().enumerate() {
-            let mut place = Place { left: band_left + x as i32 * each, top: next, width: each - 10, height: 0 };
-            if is_memory {
-                // The stacks stand along the whole edge of the die.
-                let each = (width - 2 * (PAD + RIM) + 10) / rows.len() as i32;
-                (place.left, place.width) = (PAD + RIM + x as i32 * each, each - 10);
+/// Where everything of a GPU stands.
+struct Layout {
+    width: i32,
+    height: i32,
+    die_top: i32,
+    die_bottom: i32,
+    places: IndexMap<usize, Place>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(model: &'a Model<'a>, gpu: usize, incoming: &'a [(usize, Entry)]) -> Plan<'a> {
+        let members: Vec<usize> = (0..model.rows.len()).filter(|row| model.rows[*row].gpu == Some(gpu)).collect();
+        let is_inside = |edge: &&Edge| members.contains(&edge.client) && members.contains(&edge.server);
+        let edges: Vec<&Edge> = model.edges.iter().filter(is_inside).collect();
+        let order = order(model, &members, &edges);
+        Plan { model, gpu, members, edges, order, incoming }
+    }
+
+    /// The row at which an edge comes in.
+    fn end(&self, edge: usize) -> usize {
+        let edge = &self.model.edges[edge];
+        if self.members.contains(&edge.client) { edge.client } else { edge.server }
+    }
+
+    /// What can go straight down from one band to the next does; the rest goes through the channel at the side.
+    fn falls(&self, edge: &Edge) -> bool {
+        let bands = &self.order.bands;
+        let level = |row: usize| bands.iter().position(|band| band.contains(&row));
+        match (level(edge.client), level(edge.server)) {
+            (Some(from), Some(to)) => from.abs_diff(to) == 1 && (bands[from].len() == 1 || bands[to].len() == 1),
+            _ => false,
+        }
+    }
+
+    fn through(&self) -> impl Iterator<Item = &'a Edge> {
+        self.edges.iter().copied().filter(|edge| !self.falls(edge) && edge.client != edge.server)
+    }
+
+    /// Whether an edge comes straight in to a unit at the side.
+    fn is_straight_in(&self, (edge, from): (usize, Entry)) -> bool {
+        from == Entry::Host && self.order.side.contains(&self.end(edge))
+    }
+
+    /// How many edges come straight in to a row.
+    fn straight_in(&self, row: usize) -> usize {
+        let own =
+            self.incoming.iter().filter(|(edge, from)| self.is_straight_in((*edge, *from)) && self.end(*edge) == row);
+        own.count()
+    }
+
+    /// The edges that come in above the die.
+    fn passing(&self) -> impl Iterator<Item = (usize, Entry)> {
+        self.incoming.iter().copied().filter(|incoming| !self.is_straight_in(*incoming))
+    }
+
+    /// Places: the bands first, then the units beside them.
+    fn layout(&self) -> Layout {
+        let passing = self.passing().count() as i32;
+        let channel = LABEL + (self.through().count() as i32 + passing) * TRACK + 14;
+        let band_left = PAD + RIM + SIDE_WIDTH + channel;
+        let width = band_left + BAND_WIDTH + RIM + PAD;
+        let top = HEAD + passing * PASSAGE + RIM + 6;
+        let mut places: IndexMap<usize, Place> = IndexMap::new();
+        let mut die_bottom = top;
+        let mut bottom = top;
+        for (index, rows) in self.order.bands.iter().enumerate() {
+            let is_memory = rows.iter().all(|row| self.model.rows[*row].is_memory());
+            let next = if index == 0 { bottom } else { bottom + BAND_GAP + if is_memory { RIM } else { 0 } };
+            let each = (BAND_WIDTH + 10) / rows.len() as i32;
+            for (x, row) in rows.iter().enumerate() {
+                let mut place = Place { left: band_left + x as i32 * each, top: next, width: each - 10, height: 0 };
+                if is_memory {
+                    // The stacks stand along the whole edge of the die.
+                    let each = (width - 2 * (PAD + RIM) + 10) / rows.len() as i32;
+                    (place.left, place.width) = (PAD + RIM + x as i32 * each, each - 10);
+                }
+                place.height = band(&self.model.rows[*row], place, None);
+                bottom = bottom.max(place.bottom());
+                places.insert(*row, place);
             }
-            place.height = band(&model.rows[*row], place, None);
-            bottom = bottom.max(place.bottom());
-            places.insert(*row, place);
+            if !is_memory {
+                die_bottom = bottom;
+            }
         }
-        if !is_memory {
-            die_bottom = bottom;
+        die_bottom = die_bottom.max(self.place_side(top, &mut places)) + RIM;
+        // Where the units at the side make the die longer, the memory follows its edge.
+        for row in self.order.bands.iter().flatten().filter(|row| self.model.rows[**row].is_memory()) {
+            if let Some(place) = places.get_mut(row) {
+                place.top = place.top.max(die_bottom + BAND_GAP - RIM);
+                bottom = bottom.max(place.bottom());
+            }
         }
-    }
-    let mut below = top;
-    for row in &side {
-        let slots =
-            incoming.iter().filter(|(edge, from)| straight_in(*edge, *from) && end(*edge) == *row).count() as i32;
-        let wires = through.iter().filter(|edge| edge.client == *row || edge.server == *row).count() as i32;
-        let height = card_height(&model.rows[*row]).max(slots * 40 + 10).max(wires * 22 + 6);
-        places.insert(*row, Place { left: PAD + RIM, top: below, width: SIDE_WIDTH, height });
-        below += height + SIDE_GAP;
-    }
-    die_bottom = die_bottom.max(below - SIDE_GAP) + RIM;
-    // Where the units at the side make the die longer, the memory follows its edge.
-    for row in bands.iter().flatten().filter(|row| model.rows[**row].is_memory()) {
-        if let Some(place) = places.get_mut(row) {
-            place.top = place.top.max(die_bottom + BAND_GAP - RIM);
-            bottom = bottom.max(place.bottom());
-        }
-    }
-    let height = bottom.max(die_bottom) + PAD;
-
-    scene.block((0, 0, width, height), "package", model.gpus[gpu]);
-    let name = model.gpus[gpu];
-    scene.text_within((PAD, 30), width - 2 * PAD, Align::Start, "gpu-name", name);
-    let rows = model.rows.iter().filter(|row| row.gpu == Some(gpu));
-    scene.text_within((PAD, 50), width - 2 * PAD, Align::Start, "subtitle", &facts::gpu(rows, gpu));
-    let die_top = top - RIM;
-    scene.block((PAD, die_top, width - 2 * PAD, die_bottom - die_top), "die", name);
-    for row in bands.iter().flatten() {
-        band(&model.rows[*row], places[row], Some(&mut scene));
-    }
-    for row in &side {
-        card(&model.rows[*row], places[row], "unit", &mut scene);
+        Layout { width, height: bottom.max(die_bottom) + PAD, die_top: top - RIM, die_bottom, places }
     }
 
-    for edge in edges.iter().filter(|edge| falls(edge)) {
-        fall(edge, places[&edge.client], places[&edge.server], &mut scene);
+    /// Places the units at the side, one below the other; gives where they end.
+    fn place_side(&self, top: i32, places: &mut IndexMap<usize, Place>) -> i32 {
+        let mut below = top;
+        for row in &self.order.side {
+            let slots = self.straight_in(*row) as i32;
+            let wires = self.through().filter(|edge| edge.client == *row || edge.server == *row).count() as i32;
+            let height = card_height(&self.model.rows[*row]).max(slots * 40 + 10).max(wires * 22 + 6);
+            places.insert(*row, Place { left: PAD + RIM, top: below, width: SIDE_WIDTH, height });
+            below += height + SIDE_GAP;
+        }
+        below - SIDE_GAP
     }
-    let mut slots = Slots::default();
-    let mut tracks = Tracks { first: PAD + RIM + SIDE_WIDTH + LABEL, used: 0 };
-    for edge in &through {
-        let is_side = |row: &usize| side.contains(row);
+
+    /// Draws what the wires lead between.
+    fn draw_rows(&self, layout: &Layout, scene: &mut Scene) {
+        let (model, gpu) = (self.model, self.gpu);
+        let Layout { width, height, die_top, die_bottom, places } = layout;
+        scene.block((0, 0, *width, *height), "package", model.gpus[gpu]);
+        let name = model.gpus[gpu];
+        scene.text_within((PAD, 30), width - 2 * PAD, Align::Start, "gpu-name", name);
+        let rows = model.rows.iter().filter(|row| row.gpu == Some(gpu));
+        scene.text_within((PAD, 50), width - 2 * PAD, Align::Start, "subtitle", &facts::gpu(rows, gpu));
+        scene.block((PAD, *die_top, width - 2 * PAD, die_bottom - die_top), "die", name);
+        for row in self.order.bands.iter().flatten() {
+            band(&model.rows[*row], places[row], Some(scene));
+        }
+        for row in &self.order.side {
+            card(&model.rows[*row], places[row], "unit", scene);
+        }
+    }
+
+    /// Where a wire meets the row, on the side of the channel.
+    fn exit(&self, row: usize, layout: &Layout) -> i32 {
+        let left = layout.places[&row].left;
+        if self.order.side.contains(&row) { left + SIDE_WIDTH } else { left }
+    }
+
+    /// Draws a wire through the channel.
+    fn draw_through(&self, edge: &Edge, layout: &Layout, wires: &mut Wires, scene: &mut Scene) {
+        let is_side = |row: &usize| self.order.side.contains(row);
         let (from, to) = if is_side(&edge.client) || !is_side(&edge.server) {
             (edge.client, edge.server)
         } else {
             (edge.server, edge.client)
         };
-        let start = slots.next(from, places[&from], None);
-        let finish = slots.next(to, places[&to], Some(start));
-        let exit = |row: usize| if side.contains(&row) { places[&row].left + SIDE_WIDTH } else { places[&row].left };
-        let (x1, x2) = (exit(from), exit(to));
-        let track = tracks.next();
+        let start = wires.slots.next(from, layout.places[&from], None);
+        let finish = wires.slots.next(to, layout.places[&to], Some(start));
+        let (x1, x2) = (self.exit(from, layout), self.exit(to, layout));
+        let track = wires.tracks.next();
         let points = if start == finish && x1 != x2 {
             vec![(x1, start), (x2, finish)]
         } else {
@@ -345,36 +403,59 @@ pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die
         scene.line(&points, "wire", &edge.ports);
         scene.stands_for(&edge.link_paths());
         let label_x = PAD + RIM + SIDE_WIDTH + 4;
-        if side.contains(&from) {
+        if is_side(&from) {
             scene.text_within((label_x, start - 4), LABEL - 4, Align::Start, "latency", &edge.latency());
         }
     }
-    let mut entries = IndexMap::new();
-    for (edge, from) in incoming {
-        let row = end(*edge);
-        if straight_in(*edge, *from) {
-            let y = slots.at_host_side(
-                row,
-                places[&row],
-                incoming.iter().filter(|(e, f)| straight_in(*e, *f) && end(*e) == row).count(),
-            );
+
+    /// Draws the edges that come in from elsewhere; gives where each meets the frame, from the top.
+    fn draw_incoming(&self, layout: &Layout, wires: &mut Wires, scene: &mut Scene) -> IndexMap<usize, i32> {
+        let mut entries = IndexMap::new();
+        for (edge, _) in self.incoming.iter().filter(|incoming| self.is_straight_in(**incoming)) {
+            let row = self.end(*edge);
+            let place = layout.places[&row];
+            let y = wires.slots.at_host_side(row, place, self.straight_in(row));
             entries.insert(*edge, y);
-            scene.line(&[(0, y), (places[&row].left, y)], "connector", &model.edges[*edge].name());
-            scene.stands_for(&model.edges[*edge].link_paths());
+            scene.line(&[(0, y), (place.left, y)], "connector", &self.model.edges[*edge].name());
+            scene.stands_for(&self.model.edges[*edge].link_paths());
         }
+        for (index, (edge, from)) in self.passing().enumerate() {
+            let row = self.end(edge);
+            let y = HEAD + 4 + index as i32 * PASSAGE;
+            let (track, at) = (wires.tracks.next(), wires.slots.next(row, layout.places[&row], None));
+            let x = self.exit(row, layout);
+            let outside = if from == Entry::Host { 0 } else { layout.width };
+            let class = "connector";
+            scene.line(&[(outside, y), (track, y), (track, at), (x, at)], class, &self.model.edges[edge].name());
+            scene.stands_for(&self.model.edges[edge].link_paths());
+            entries.insert(edge, y);
+        }
+        entries
     }
-    for (index, (edge, from)) in passing.iter().enumerate() {
-        let row = end(*edge);
-        let y = HEAD + 4 + index as i32 * PASSAGE;
-        let (track, at) = (tracks.next(), slots.next(row, places[&row], None));
-        let x = if side.contains(&row) { places[&row].left + SIDE_WIDTH } else { places[&row].left };
-        let outside = if *from == Entry::Host { 0 } else { width };
-        let class = "connector";
-        scene.line(&[(outside, y), (track, y), (track, at), (x, at)], class, &model.edges[*edge].name());
-        scene.stands_for(&model.edges[*edge].link_paths());
-        entries.insert(*edge, y);
+}
+
+/// The places that wires have taken.
+struct Wires {
+    slots: Slots,
+    tracks: Tracks,
+}
+
+/// Draws the GPU `gpu` with the edges that come in from elsewhere: (edge, from which side).
+pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die {
+    let plan = Plan::of(model, gpu, incoming);
+    let layout = plan.layout();
+    let mut scene = Scene::default();
+    plan.draw_rows(&layout, &mut scene);
+    for edge in plan.edges.iter().filter(|edge| plan.falls(edge)) {
+        fall(edge, layout.places[&edge.client], layout.places[&edge.server], &mut scene);
     }
-    Die { scene, width, height, entries }
+    let tracks = Tracks { first: PAD + RIM + SIDE_WIDTH + LABEL, used: 0 };
+    let mut wires = Wires { slots: Slots::default(), tracks };
+    for edge in plan.through() {
+        plan.draw_through(edge, &layout, &mut wires, &mut scene);
+    }
+    let entries = plan.draw_incoming(&layout, &mut wires, &mut scene);
+    Die { scene, width: layout.width, height: layout.height, entries }
 }
 
 /// Where wires meet the sides of rows, each at a height of its own.

@@ -1,22 +1,11 @@
 //! The eviction order of NVIDIA's driver.
 
 use super::blocks::whole_block;
-use super::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
+use super::policy::{ChunkUse, EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use crate::unified_memory::{Access, BlockId, PageSet};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What the memory of a block is used for, in the order of eviction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ChunkUse {
-    /// Nothing: no page of the block lies there any more.
-    Unused,
-    /// Pages whose values the program has discarded.
-    Discarded,
-    /// Pages.
-    Used,
-}
 
 /// Evicts 2 MiB of memory with all pages in it: what is unused first, then what was discarded, then what was given memory longest ago.
 /// Accesses do not count (NVIDIA's open kernel modules 595.45.04: lists of root chunks).

@@ -1,7 +1,7 @@
 //! Eviction of whole blocks by how often they are accessed.
 
 use super::blocks::whole_block;
-use super::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
+use super::policy::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use crate::unified_memory::{Access, BlockId, PageSet};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Eviction by 64 KiB leaves.
 
+use super::policy::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use super::recency::RecencyOrder;
-use super::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use crate::unified_memory::{Access, BLOCK_LEAVES, BlockId, LEAF_PAGES, Node, PageSet, Tree};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};

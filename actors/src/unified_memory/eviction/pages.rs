@@ -1,7 +1,7 @@
 //! Eviction of single pages.
 
+use super::policy::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use super::recency::RecencyOrder;
-use super::{EvictionOptions, EvictionPolicy, MemoryView, Victim, saved_by_serde};
 use crate::unified_memory::{Access, BlockId, PageSet, uniform};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,10 @@
 //! The vectors of the specification, section 2.5, random trees against its oracle, and each policy's order.
 
 use super::*;
+use crate::unified_memory::{Access, BlockId, PageSet};
 use crate::unified_memory::{LEAF_PAGES, PAGE_BYTES};
 use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
 
 /// A memory of which all pages may go but those that are held.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! The prefetcher of NVIDIA's driver.
 
-use super::{BlockFaults, Prefetcher, whole_leaves};
+use super::prefetcher::{BlockFaults, Prefetcher, whole_leaves};
 use crate::unified_memory::{LEAF_PAGES, PageSet};
 use rand_pcg::Pcg32;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Random prefetching.
 
-use super::{BlockFaults, Prefetcher};
+use super::prefetcher::{BlockFaults, Prefetcher};
 use crate::unified_memory::{PageSet, uniform};
 use rand_pcg::Pcg32;
 

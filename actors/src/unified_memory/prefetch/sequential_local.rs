@@ -1,6 +1,6 @@
 //! Sequential-local prefetching.
 
-use super::{BlockFaults, Prefetcher};
+use super::prefetcher::{BlockFaults, Prefetcher};
 use crate::unified_memory::PageSet;
 use rand_pcg::Pcg32;
 

@@ -3,7 +3,10 @@
 use super::*;
 use crate::unified_memory::LEAF_PAGES;
 use crate::unified_memory::transfers::{SplitRule, transfers};
+use crate::unified_memory::{BLOCK_PAGES, PageSet};
 use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use std::ops::Range;
 
 fn random() -> Pcg32 {
     Pcg32::seed_from_u64(1)

@@ -1,6 +1,6 @@
 //! The cascading tree prefetcher.
 
-use super::{BlockFaults, Prefetcher};
+use super::prefetcher::{BlockFaults, Prefetcher};
 use crate::unified_memory::{LEAF_PAGES, Node, PageSet, Tree};
 use rand_pcg::Pcg32;
 

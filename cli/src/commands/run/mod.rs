@@ -18,6 +18,7 @@ mod library;
 mod signals;
 
 use crate::commands::report;
+use crate::commands::workload::say_problem;
 use crate::options::detail;
 use crate::options::format::Format;
 use crate::options::program::{HostAccesses, KernelCode, ProgramOptions};
@@ -49,7 +50,7 @@ use balar_record::ending::Ending;
 use balar_record::kernel_name::readable_name;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
-use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::failure::{Failure, say};
 use balar_record::system::files;
 use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
@@ -354,18 +355,11 @@ fn report(
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
         }
     }
-    for problem in record.problem().into_iter().chain(record.refused_launches()) {
-        say(format_args!("balar-actors: {problem}"));
-    }
+    say_problem(record, "balar-actors");
     // The exit code is the program's.
     let unmatched = options.selection.launches.unmatched(&record.statistics.kernels);
     if let Some(mistake) = unmatched.filter(|_| record.ending == Ending::Completed && !made_no_call) {
         mistake.show();
-    }
-    match record.status() {
-        ExitStatus::Bug => say(BUG),
-        ExitStatus::UnitBroken => say(UNIT_BROKEN),
-        _ => {}
     }
     written.unwrap_or(Ok(())).map_err(Failure::input)
 }

@@ -1,6 +1,6 @@
 //! Room where tools note which calls of the runtime they want to be told of. No tool ever does: it is zero.
 
-use super::{ExportTable, Slot};
+use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
 use crate::driver::early;
 use crate::export_slots;
@@ -12,7 +12,7 @@ const SLOTS: usize = 7;
 
 /// The table.
 pub static TABLE: ExportTable = ExportTable {
-    name: "TOOLS_RUNTIME_CALLBACK_HOOKS",
+    name: NAMES[NUMBER],
     identifier: 0xa094798c_2e74_2e74_93f2_0800200c0a66,
     slots: &const {
         export_slots![NUMBER; SLOTS;

@@ -1,6 +1,6 @@
 //! What libraries keep for each context, under keys of their own: the runtime finds its state of a context so.
 
-use super::{ExportTable, Slot};
+use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
 use crate::driver::early;
 use crate::session::contexts::storage::{self, Destructor};
@@ -8,7 +8,7 @@ use std::ffi::c_int;
 
 /// The table. It does not begin with its size.
 pub static TABLE: ExportTable = ExportTable {
-    name: "CONTEXT_LOCAL_STORAGE",
+    name: NAMES[2],
     identifier: 0xc693336e_1121_df11_a8c3_68f355d89593,
     slots: &[
         Slot::function(put as *const ()),

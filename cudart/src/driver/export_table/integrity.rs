@@ -2,7 +2,8 @@
 //!
 //! It is HMAC (RFC 2104) with MD2 (RFC 1319) of facts about the process, the tables that it was given, and the devices, under a fixed key.
 
-use super::{ExportTable, Slot, interface};
+use super::interface;
+use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
 use crate::abi::device_attribute as attribute;
 use crate::driver::early;
@@ -22,7 +23,7 @@ const CHECK: usize = 1;
 
 /// The table.
 pub static TABLE: ExportTable = ExportTable {
-    name: "INTEGRITY_CHECK",
+    name: NAMES[NUMBER],
     identifier: 0xd4082055_bde6_704b_8d34_ba123c66e1f2,
     slots: &const {
         export_slots![NUMBER; SLOTS;

@@ -1,6 +1,6 @@
 //! What the CUDA runtime asks of the driver about devices and code.
 
-use super::{ExportTable, Slot};
+use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
 use crate::driver::early;
 use crate::export_slots;
@@ -14,7 +14,7 @@ const SLOTS: usize = 13;
 
 /// The table.
 pub static TABLE: ExportTable = ExportTable {
-    name: "CUDART_INTERFACE",
+    name: NAMES[NUMBER],
     identifier: 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9,
     slots: &const {
         export_slots![NUMBER; SLOTS;

@@ -1,13 +1,13 @@
 //! Messages of libraries, from CUDA 13 on. Nobody asks for them on a simulated node: they are not kept.
 
-use super::{ExportTable, Slot};
+use super::table::{ExportTable, NAMES, Slot};
 use crate::driver::early;
 use crate::export_slots;
 use std::ffi::{c_char, c_int, c_void};
 
 /// The table. It does not begin with its size.
 pub static TABLE: ExportTable = ExportTable {
-    name: "LOG",
+    name: NAMES[8],
     identifier: 0xf8cff951_2146_8b4e_b9e2_fb469e7c0dd9,
     slots: &const {
         export_slots![8; 26;

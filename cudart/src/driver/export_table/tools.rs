@@ -1,6 +1,6 @@
 //! Contexts, streams and modules for libraries that are built like tools: cuBLAS, cuFFT, cuSOLVER.
 
-use super::{ExportTable, Slot};
+use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
 use crate::driver::early;
@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 
 /// Whether contexts can be used.
 pub static CONTEXT_CHECKS: ExportTable = ExportTable {
-    name: "CONTEXT_CHECKS",
+    name: NAMES[4],
     identifier: 0x263e8860_7cd2_6143_92f6_bbd5006dfa7e,
     slots: &const {
         export_slots![4; 4;
@@ -26,7 +26,7 @@ pub static CONTEXT_CHECKS: ExportTable = ExportTable {
 
 /// The calling thread's context.
 pub static THREADS: ExportTable = ExportTable {
-    name: "TOOLS_TLS",
+    name: NAMES[5],
     identifier: 0x42d85a81_23f6_cb47_8298_f6e78a3aecdc,
     slots: &const {
         export_slots![5; 4;
@@ -38,7 +38,7 @@ pub static THREADS: ExportTable = ExportTable {
 
 /// Numbers of contexts and of streams.
 pub static CONTEXTS: ExportTable = ExportTable {
-    name: "TOOLS_CONTEXT",
+    name: NAMES[6],
     identifier: 0x21318c60_9714_3248_8ca6_41ff7324c8f2,
     slots: &const {
         export_slots![6; 95;
@@ -52,7 +52,7 @@ pub static CONTEXTS: ExportTable = ExportTable {
 
 /// The functions of modules.
 pub static MODULES: ExportTable = ExportTable {
-    name: "TOOLS_MODULE",
+    name: NAMES[7],
     identifier: 0x6e163fbe_b958_444d_835c_e182aff1991e,
     slots: &const {
         export_slots![7; 64;

@@ -1,7 +1,7 @@
 //! Table 3-5: cycles of applications, and how those of lud are shared by its kernels.
 
+use super::part::{Part, SOURCE_APPLICATIONS};
 use super::subject::{LULESH, LULESH_LAUNCHES, NODE, Subject};
-use super::{Part, SOURCE_APPLICATIONS};
 use crate::validation::programs::{Job, ProgramFigures};
 use crate::validation::report::{Cell, Column, Compared, Report, Table};
 use crate::validation::runs::{Point, Runs};

@@ -1,7 +1,7 @@
 //! Table 3-2: LULESH at three clocks of the SMs and three of the memory.
 
+use super::part::{Part, SOURCE_CLOCKS};
 use super::subject::{NODE, Subject};
-use super::{Part, SOURCE_CLOCKS};
 use crate::validation::agreement::error_percent;
 use crate::validation::programs::{Job, ProgramFigures};
 use crate::validation::report::{Cell, Chart, Column, Compared, Report, Table};

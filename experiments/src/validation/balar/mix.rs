@@ -1,7 +1,7 @@
 //! Table 3-6: the instruction mix of three kernels of LULESH.
 
+use super::part::{Part, SOURCE_MIX};
 use super::subject::{LULESH, NODE, Subject};
-use super::{Part, SOURCE_MIX};
 use crate::validation::instruction_mix::{InstructionClass, InstructionMix};
 use crate::validation::programs::{Job, ProgramFigures};
 use crate::validation::report::{Cell, Chart, Column, Compared, Report, Table};

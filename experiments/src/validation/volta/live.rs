@@ -1,6 +1,6 @@
 //! The parts that run: built-in workloads that are the measured programs.
 
-use super::{Figures, NODE, Part};
+use super::part::{Figures, NODE, Part};
 use crate::validation::recorded::{MICROBENCHMARKS, Row};
 use crate::validation::report::Report;
 use crate::validation::runs::{Point, Runs};

@@ -13,8 +13,8 @@ use super::super::source::Span;
 use super::super::types::{ScalarType, StateSpace};
 use super::super::words::{self, DottedWord};
 use super::constant::{Constant, as_f64};
-use super::module::PendingInitialSymbol;
 use super::names::FunctionScope;
+use super::pending::{ModuleRegisters, PendingInitialSymbol};
 use super::{Parsed, Parser};
 
 /// What stands before the names of a declaration.
@@ -31,15 +31,6 @@ impl Qualifiers {
     fn alignment(&self) -> u32 {
         self.alignment.unwrap_or(self.scalar_type.bytes() * self.vector_length)
     }
-}
-
-/// A `.reg` of module scope, one name of it.
-#[derive(Clone, Copy)]
-pub(super) struct ModuleRegisters<'a> {
-    pub name: &'a str,
-    count: Option<u32>,
-    shape: (ScalarType, u32),
-    span: Span,
 }
 
 /// Variables that one `name<n>` may declare.

@@ -13,16 +13,8 @@ use super::super::types::StateSpace;
 use super::super::words;
 use super::declaration::variable_space;
 use super::names::{FunctionScope, Name};
+use super::pending::PendingInitialSymbol;
 use super::{Failed, Parsed, Parser};
-
-/// A symbol in an initial value, found once the whole module is read.
-pub(super) struct PendingInitialSymbol<'a> {
-    pub name: &'a str,
-    pub span: Span,
-    pub global: usize,
-    /// Index into the initialiser's values.
-    pub value: usize,
-}
 
 /// Every directive of PTX, for the nearest right name.
 #[rustfmt::skip]

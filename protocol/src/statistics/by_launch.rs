@@ -1,8 +1,8 @@
 //! What units count by launch: requests name the launch that they are of, so that each is charged to its own, however many kernels run.
 
-use crate::cuda::LaunchId;
-use crate::kernel_records::KernelRecords;
-use crate::statistics::{KernelRecord, UnitCounters};
+use super::kernel_records::KernelRecords;
+use super::{KernelRecord, UnitCounters};
+use crate::launch::LaunchId;
 use serde::{Deserialize, Serialize};
 
 /// Part of [`UnitCounters`], as one unit counts it.
@@ -135,10 +135,10 @@ impl LaunchTotals {
 
 #[cfg(test)]
 mod tests {
+    use super::super::KernelCounters;
     use super::*;
     use crate::context::ProcessId;
     use crate::detail::Detail;
-    use crate::statistics::{KernelCounters, KernelRecord};
 
     /// Reads alone.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,11 +1,11 @@
 //! Kernel launches of a run, kept small: a program may make millions of them.
 
+use super::{KernelCounters, KernelRecord};
 use crate::context::ProcessId;
-use crate::cuda::LaunchId;
 use crate::detail::Detail;
+use crate::launch::LaunchId;
 use crate::launches::Unreported;
 use crate::ranges::RangePath;
-use crate::statistics::{KernelCounters, KernelRecord};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -283,8 +283,8 @@ impl fmt::Debug for KernelRecords {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CtaCounters;
     use super::*;
-    use crate::statistics::CtaCounters;
 
     fn record(launch: u32, name: &str) -> KernelRecord {
         KernelRecord {
