@@ -6,6 +6,7 @@ pub mod cta_scheduler;
 pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;
+mod line_owners;
 pub mod sm;
 pub mod tlb;
 
