@@ -14,6 +14,7 @@ pub mod detail;
 pub mod disassemble;
 pub mod format;
 pub mod hotspots;
+pub mod new;
 pub mod program;
 pub mod replay;
 pub mod report;

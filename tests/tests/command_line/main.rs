@@ -11,6 +11,7 @@ mod instruction_profiles;
 mod launches;
 mod live;
 mod main_job;
+mod new_unit;
 mod perfetto;
 mod printed;
 mod red_team;
