@@ -116,7 +116,7 @@ impl Node {
             page_bytes,
             arena: None,
             control: control.clone(),
-            report: Box::new(|text| panic!("{text}")),
+            report: Arc::new(|text| panic!("{text}")),
         };
         let mut server = Server::listen(&folder.socket(), options)?;
         let thread = std::thread::spawn(move || {

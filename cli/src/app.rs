@@ -3,12 +3,12 @@
 use crate::arguments::{Arguments, Command};
 use crate::commands::printing::{folded, print, width};
 use crate::commands::{
-    catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, ptx, replay, report, roofline,
-    run, snapshot, sweep, topology, validate, watch, workload,
+    catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, new, ptx, replay, report,
+    roofline, run, snapshot, sweep, topology, validate, watch, workload,
 };
 use crate::{heap, log};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::kinds::UNITS;
+use balar_actors::kinds;
 use balar_actors::topology::PartLibrary;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, say};
@@ -18,7 +18,7 @@ use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
 
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
-/// in addition to the built-in ones ([`UNITS`]): your own program passes its units here.
+/// in addition to the built-in ones ([`kinds::UNITS`]): your own program passes its units here.
 pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
     heap::prefer_huge_pages();
     main_with(std::env::args_os(), own_units)
@@ -45,7 +45,7 @@ pub fn main_with(
     };
     report_panics();
     log::start(arguments.log_format);
-    match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &kinds(own_units)?))) {
+    match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &known_kinds(own_units)?))) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
             failure.show();
@@ -66,15 +66,8 @@ fn report_panics() {
 }
 
 /// The built-in kinds of units and `own`.
-fn kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>, Failure> {
-    let mut kinds = UNITS.to_vec();
-    for &kind in own {
-        if kinds.iter().any(|other| other.name == kind.name) {
-            return Err(Failure::input(format_args!("two kinds of units have the name `{}`", kind.name)));
-        }
-        kinds.push(kind);
-    }
-    Ok(kinds)
+fn known_kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>, Failure> {
+    kinds::with(own).map_err(Failure::input)
 }
 
 fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
@@ -117,6 +110,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Report(options)) => report::run(options, kinds),
         Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
         Some(Command::Snapshot(command)) => snapshot::run(command, kinds),
+        Some(Command::New(command)) => new::run(command, kinds),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::options::compare::{COMPARE_HELP, CompareOptions};
 use crate::options::disassemble::{DISASSEMBLE_HELP, DisassembleOptions};
 use crate::options::format::CatalogueFormat;
 use crate::options::hotspots::{HOTSPOTS_HELP, HotspotOptions};
+use crate::options::new::NewCommand;
 use crate::options::program::{ProgramOptions, RUN_HELP};
 use crate::options::replay::ReplayOptions;
 use crate::options::report::{REPORT_HELP, ReportOptions};
@@ -121,6 +122,9 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// Make a project with a hardware unit of your own
+    #[command(subcommand)]
+    New(NewCommand),
     /// List the metrics, under our names and those of nvprof, ncu, GPGPU-Sim and SST, or show one
     Metrics {
         /// A metric by any of its names, in which * stands for anything: dram__bytes_read.sum, 'stall_*'

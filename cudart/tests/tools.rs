@@ -67,7 +67,7 @@ fn tools_are_told() {
         page_bytes: 4096,
         arena: None,
         control: control.clone(),
-        report: Box::new(|text| panic!("{text}")),
+        report: Arc::new(|text| panic!("{text}")),
     };
     let mut server = Server::listen(&socket, options).expect("listens");
     let serving = std::thread::spawn(move || {

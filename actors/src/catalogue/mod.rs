@@ -34,6 +34,16 @@ pub struct ParameterDefinition {
     pub default: Option<&'static str>,
     /// One line of meaning.
     pub meaning: &'static str,
+    /// What is wrong with a value (RON text): it is outside the range of the declaration. `None` where nothing is, where the declaration
+    /// gives no range, and of a value of another type.
+    pub range_problem: fn(&str) -> Option<ParameterProblem>,
+}
+
+impl ParameterDefinition {
+    /// Of a parameter without a range.
+    pub fn any_value(_: &str) -> Option<ParameterProblem> {
+        None
+    }
 }
 
 /// A set of parameters that a unit declares with [`parameters!`](crate::parameters).
@@ -113,6 +123,7 @@ macro_rules! parameters {
                     kind: stringify!($type),
                     default: $crate::parameters!(@default $($default)?),
                     meaning: concat!($($meaning),+).trim_ascii(),
+                    range_problem: $crate::parameters!(@range $key: $type $(, $range)?),
                 }, )*
             ];
 
@@ -133,6 +144,13 @@ macro_rules! parameters {
     };
     (@default) => { None };
     (@default $default:expr) => { Some($default) };
+    (@range $key:ident : $type:ty) => { $crate::catalogue::ParameterDefinition::any_value };
+    (@range $key:ident : $type:ty, $range:expr) => {
+        |text| {
+            let value = ron::from_str::<$type>(text).ok()?;
+            $crate::catalogue::ParameterProblem::of_range(stringify!($key), value, $range)
+        }
+    };
 }
 
 /// Which side of a protocol a port speaks. A wire joins a client to a server of the same protocol.
@@ -449,6 +467,35 @@ pub struct UnitDefinition {
     pub weight: u32,
     /// Builds it from a complete RON struct of its parameters, defaults filled in.
     pub build: BuildFunction,
+}
+
+/// A default that a unit's own declaration refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{unit}: the default of the parameter `{parameter}` is {default}: {problem}")]
+pub struct BadDefault {
+    /// The kind of unit.
+    pub unit: &'static str,
+    /// The parameter.
+    pub parameter: &'static str,
+    /// Its default, as RON text.
+    pub default: &'static str,
+    /// What is wrong with it, and what was expected.
+    pub problem: String,
+}
+
+impl UnitDefinition {
+    /// The first default that does not have its parameter's type, or that is outside the range that the unit itself declares. A topology
+    /// would find it only where it leaves the parameter out.
+    pub fn bad_default(&self) -> Option<BadDefault> {
+        self.parameters.iter().find_map(|parameter| {
+            let default = parameter.default?;
+            let problem = match (self.check)(parameter.name, default) {
+                Err(error) => format!("expected {}: {}", parameter.kind, error.code),
+                Ok(()) => (parameter.range_problem)(default)?.problem,
+            };
+            Some(BadDefault { unit: self.name, parameter: parameter.name, default, problem })
+        })
+    }
 }
 
 /// Builds a unit from a complete RON struct of its parameters.

@@ -28,6 +28,8 @@ pub struct Surroundings {
     pub timeline: Option<Arc<Timeline>>,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
+    /// What units share with others while they are built, by its type.
+    shared: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     /// The parameters that were read last, with their text: the units of a row have the same.
     parameters: Mutex<Option<(String, Arc<dyn Any + Send + Sync>)>>,
 }
@@ -43,6 +45,7 @@ impl Surroundings {
             watches_launches: false,
             timeline: None,
             gifts: Mutex::default(),
+            shared: Mutex::default(),
             parameters: Mutex::default(),
         }
     }
@@ -68,6 +71,15 @@ impl Surroundings {
     /// The GPU (index, description) whose part is `part`.
     pub fn gpu(&self, part: &str) -> Option<(usize, &GpuDescription)> {
         self.gpus.iter().enumerate().find(|(_, gpu)| gpu.part == part)
+    }
+
+    /// The one value of this type that all units of the node share.
+    ///
+    /// What units tell each other in it must not depend on the order in which they are built, nor change once the run has begun.
+    pub fn shared<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = shared.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        Arc::clone(value).downcast().unwrap_or_default()
     }
 
     /// Leaves `gift` for the first unit that takes one of its type: the host CPU's program, say.
@@ -101,6 +113,16 @@ mod tests {
         assert_eq!(*surroundings.parameters::<u64>("1").expect("of another type"), 1);
         assert_eq!(*surroundings.parameters::<u64>("2").expect("another text"), 2);
         assert!(surroundings.parameters::<u64>("(").is_err());
+    }
+
+    #[test]
+    fn what_is_shared_is_one_value_of_a_type() {
+        let surroundings = Surroundings::default();
+        let one: Arc<Mutex<u32>> = surroundings.shared();
+        *one.lock().expect("nobody panicked") = 7;
+        let other: Arc<Mutex<u32>> = surroundings.shared();
+        assert!(Arc::ptr_eq(&one, &other));
+        assert_eq!(*surroundings.shared::<Mutex<u64>>().lock().expect("nobody panicked"), 0);
     }
 
     #[test]

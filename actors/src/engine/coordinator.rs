@@ -327,7 +327,7 @@ impl Coordinator {
         let path = |unit: balar_protocol::UnitId| self.paths[unit.0 as usize].clone();
         let mut statistics = StatisticSink::default();
         let mut lost_statistics = Vec::new();
-        let mut waiting = Vec::new();
+        let (mut at_fault, mut waiting) = (Vec::new(), Vec::new());
         let mut unreported = Vec::new();
         for result in self.results.drain(..) {
             match result.statistics {
@@ -341,15 +341,19 @@ impl Coordinator {
                 }
                 Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),
             }
-            waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
+            let list = if result.holds_others_up { &mut at_fault } else { &mut waiting };
+            list.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
+        // What the others wait for stands before them.
+        at_fault.append(&mut waiting);
+        let waiting = at_fault;
         let kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
         statistics.kernels = kernels.completed_by(&unreported);
         let outcome = match (ending, self.failure.take()) {
-            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
-                Outcome::UnitBroken { path: path(unit), time, message }
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true, sender } })) => {
+                Outcome::UnitBroken { path: path(sender.unwrap_or(unit)), time, message }
             }
-            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: false } })) => {
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: false, .. } })) => {
                 Outcome::UnitPanic { path: path(unit), time, message }
             }
             (Ending::NothingLeft, None) if !waiting.is_empty() => {

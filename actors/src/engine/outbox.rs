@@ -53,6 +53,8 @@ pub(super) struct Mistake {
     pub message: String,
     /// The unit does not come with the simulator.
     pub guest: bool,
+    /// The unit whose message it was, where that is the one at fault.
+    pub sender: Option<UnitId>,
 }
 
 /// Where a message is to lie, and what it says of its way.
@@ -148,7 +150,14 @@ impl Outbox {
     /// The unit that runs does not come with the simulator, and has broken a rule.
     #[cold]
     pub(super) fn break_rule_as_guest(&mut self, time: SimTime, message: String) {
-        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true }));
+        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true, sender: None }));
+    }
+
+    /// The unit that runs has got a message from `sender`, which does not come with the simulator, that breaks a rule: the run ends, and
+    /// says so of the sender. `message` is what the sender has done.
+    #[cold]
+    pub(crate) fn break_rule_of_sender(&mut self, sender: UnitId, time: SimTime, message: String) {
+        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true, sender: Some(sender) }));
     }
 
     #[inline]
@@ -214,7 +223,7 @@ impl Outbox {
     fn refuse(&mut self, time: SimTime) {
         let until = self.arrivals_from;
         let message = format!("it sent a message that arrives at {time}, before the window's end at {until}");
-        self.mistake.get_or_insert(Box::new(Mistake { time: self.start, message, guest: false }));
+        self.mistake.get_or_insert(Box::new(Mistake { time: self.start, message, guest: false, sender: None }));
     }
 
     /// A message from another shard, where no further one arrives before `floor`.

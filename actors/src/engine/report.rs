@@ -19,7 +19,8 @@ pub struct WaitingUnit {
 pub struct DeadlockReport {
     /// When the last thing happened.
     pub time: SimTime,
-    /// Who waits, in the order of units.
+    /// Who waits, in the order of units; before all others those that owe answers and wait for none themselves
+    /// ([`Unit::holds_others_up`](super::Unit::holds_others_up)).
     pub waiting: Vec<WaitingUnit>,
 }
 

@@ -59,6 +59,7 @@ struct Slot {
 /// A unit that panicked or broke a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
+    /// The unit that ran.
     pub unit: UnitId,
     pub mistake: Mistake,
 }
@@ -140,6 +141,7 @@ pub(super) struct UnitResult {
     pub unit: UnitId,
     pub statistics: Result<StatisticSink, String>,
     pub outstanding: Option<String>,
+    pub holds_others_up: bool,
 }
 
 /// The statistics of a shard's units.
@@ -367,7 +369,8 @@ impl Shard {
     #[cold]
     fn fail(&mut self, index: usize, mistake: Mistake) {
         let slot = &mut self.slots[index];
-        slot.failed = true;
+        // A unit that was asked for what it does not have has done nothing wrong: its statistics count.
+        slot.failed = mistake.sender.is_none();
         slot.wake = SimTime::MAX;
         self.out.agenda.set(index, SimTime::MAX);
         self.inbox.clear();
@@ -498,7 +501,7 @@ impl Shard {
 
 /// A mistake that can only be the simulator's own.
 fn ours(time: SimTime, message: String) -> Mistake {
-    Mistake { time, message, guest: false }
+    Mistake { time, message, guest: false, sender: None }
 }
 
 impl Handler<RunWindows> for Shard {
@@ -563,7 +566,8 @@ impl Handler<CollectStatistics> for Shard {
             });
             let outstanding = contain(|| slot.unit.outstanding());
             let outstanding = outstanding.unwrap_or_else(|message| Some(format!("(it panicked: {message})")));
-            UnitResult { unit: slot.id, statistics, outstanding }
+            let holds_others_up = contain(|| slot.unit.holds_others_up()).unwrap_or(false);
+            UnitResult { unit: slot.id, statistics, outstanding, holds_others_up }
         });
         self.coordinator.results.do_send(ShardResult { units: units.collect() });
     }

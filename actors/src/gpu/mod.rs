@@ -7,6 +7,7 @@ pub mod gauges;
 pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;
+mod line_owners;
 pub mod sm;
 pub mod tlb;
 

@@ -11,6 +11,7 @@
 
 use super::numbers::Numbers;
 use super::output_port::OutputPort;
+use crate::catalogue::timeline::{Category, Section, TimelineLog, Track, TrackPlace, ValueKind};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Problems, UnitDefinition};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::memory::{Credits, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy};
@@ -83,6 +84,11 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
         let _ = io;
     }
 
+    /// Writes what it has to say beside its counters, once the run is over: rows, tables of what came up.
+    fn records(&self, sink: &mut StatisticSink) {
+        let _ = sink;
+    }
+
     /// What it waits for beside answers, in words, for the report of a deadlock.
     fn outstanding(&self) -> Option<String> {
         None
@@ -134,6 +140,23 @@ struct Link<Own> {
     clock: Clock,
     latency: u64,
     kept: Kept<Own>,
+    notes: Option<Notes>,
+}
+
+/// The unit's track in the timeline, in a run that asks for one.
+#[derive(Debug)]
+struct Notes {
+    log: TimelineLog,
+    track: Track,
+}
+
+impl Notes {
+    fn of(context: &BuildContext) -> Option<Notes> {
+        let log = context.timeline()?;
+        let name = context.path.strip_prefix(context.part).unwrap_or(context.path).trim_start_matches('.');
+        let path = vec![Section::Units.name(), (context.unit, name.to_owned().into())];
+        Some(Notes { track: log.track(TrackPlace::slices(context.gpu_tracks(), path)), log })
+    }
 }
 
 /// What the kit keeps for an interposer: departures and what is under way.
@@ -142,6 +165,8 @@ struct Kept<Own> {
     requests: OutputPort,
     responses: OutputPort,
     under_way: Numbers<UnderWay<Own>>,
+    /// Requests of the unit that leave when no others want to.
+    idle: VecDeque<(MemoryRequest, Own)>,
     /// Requests of the client that it has no answer to.
     held: u64,
     /// Queue entries of the server that the client has paid for and that no request took, less those that requests of the unit took
@@ -186,6 +211,35 @@ impl<T: Interposer> Io<'_, T> {
     pub fn ask(&mut self, request: MemoryRequest, own: T::Own) {
         self.link.kept.credits -= 1;
         self.send_request(MemoryRequest { return_port: 0, ..request }, UnderWay::Own(own));
+    }
+
+    /// As [`Io::ask`], in the first cycle in which no other request wants to leave: the client's requests, and those of [`Io::ask`], go
+    /// before it whenever they come. Requests that wait so leave in the order of their calls.
+    pub fn ask_when_idle(&mut self, request: MemoryRequest, own: T::Own) {
+        self.link.kept.idle.push_back((request, own));
+    }
+
+    /// How many requests of [`Io::ask_when_idle`] have not left.
+    pub fn waiting_to_ask(&self) -> usize {
+        self.link.kept.idle.len()
+    }
+
+    /// Notes in the timeline what the unit does now, and with which line: a mark on the unit's own track. Without `--timeline` it does
+    /// nothing.
+    pub fn note(&self, what: &str, line: u64) {
+        if let Some(Notes { log, track }) = &self.link.notes {
+            let label = log.label(Category::Unit, what, &[("line", ValueKind::Address)]);
+            log.instant(self.link.clock.time_of(self.cycle), *track, label, &[line]);
+        }
+    }
+
+    /// Sends what waits for an idle cycle, as far as this cycle is one.
+    fn ask_idle(&mut self) {
+        while self.can_ask_now()
+            && let Some((request, own)) = self.link.kept.idle.pop_front()
+        {
+            self.ask(request, own);
+        }
     }
 
     /// Could a request leave as soon as the unit's latency allows, or are others before it?
@@ -321,6 +375,7 @@ impl<T: Interposer> Interposed<T> {
                     requests: OutputPort::new(pace.requests),
                     responses: OutputPort::new(pace.responses),
                     under_way: Numbers::default(),
+                    idle: VecDeque::new(),
                     held: 0,
                     credits: 0,
                     counts_credits: false,
@@ -328,6 +383,7 @@ impl<T: Interposer> Interposed<T> {
                     cycle: 0,
                     woken: None,
                 },
+                notes: Notes::of(context),
             },
             parameters,
         })
@@ -339,6 +395,13 @@ impl<T: Interposer> Interposed<T> {
         let Kept { cycle, woken, .. } = self.link.kept;
         let earliest = woken.map_or(cycle, |woken| cycle.max(woken + 1));
         Some(self.link.clock.time_of(wanted.max(earliest)))
+    }
+
+    /// The first cycle, of those that are not over, in which the requests leave that wait for an idle one.
+    fn idle_wake(&self) -> Option<SimTime> {
+        let Link { clock, latency, kept, .. } = &self.link;
+        let free = kept.requests.free_at(kept.cycle + latency) - latency;
+        (!kept.idle.is_empty()).then(|| clock.time_of(free))
     }
 
     fn act(&mut self, time: SimTime, out: &mut Outbox, action: impl FnOnce(&mut T, &mut Io<T>)) {
@@ -385,8 +448,9 @@ impl<T: Interposer> Unit for Interposed<T> {
             let arrival = inbox.next_time().unwrap_or(SimTime::MAX);
             let credit = self.link.kept.coming_credits.front().copied().unwrap_or(SimTime::MAX);
             let wake = self.next_wake().unwrap_or(SimTime::MAX);
-            // What happens next. Of what happens at the same time, messages go first, and wakes last.
-            let next = arrival.min(credit).min(wake);
+            let idle = self.idle_wake().unwrap_or(SimTime::MAX);
+            // What happens next. Of what happens at the same time, messages go first, wakes after them, and what waits for an idle cycle last.
+            let next = arrival.min(credit).min(wake).min(idle);
             if next >= window.until {
                 return if next == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(next) };
             }
@@ -398,15 +462,21 @@ impl<T: Interposer> Unit for Interposed<T> {
                 self.link.kept.coming_credits.pop_front();
                 self.link.kept.credits += 1;
                 self.act(next, out, |_, io| io.send_credits());
-            } else {
+            } else if next == wake {
                 self.act(next, out, |state, io| state.on_wake(io));
                 self.link.kept.woken = Some(self.link.kept.cycle);
+            } else {
+                self.act(next, out, |_, io| io.ask_idle());
             }
         }
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.counters.write(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
+        self.state.records(sink);
     }
 
     fn outstanding(&self) -> Option<String> {

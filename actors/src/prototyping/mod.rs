@@ -15,7 +15,7 @@ mod output_port;
 mod pass_through;
 
 pub use interposer::{Interposed, Interposer, Io, Pace, definition};
-pub use memory_bench::{BrokenProtocol, MemoryBench, Played, load, reduction, store};
+pub use memory_bench::{BrokenProtocol, MemoryBench, Played, StateMistake, load, reduction, store};
 pub use numbers::Numbers;
 pub use output_port::OutputPort;
 pub use pass_through::{DEFINITION as PASS_THROUGH, PassThrough, PassThroughCounters, PassThroughParameters};

@@ -43,6 +43,7 @@ fn subcommands_are_read() {
         "topology graph t.ron --output t.svg",
         "units",
         "units L2Slice",
+        "new unit WriteFilter --path filters --simulator ../balar-actors",
         "metrics",
         "metrics sm__* --format json",
         "topologies --format json",

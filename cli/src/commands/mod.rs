@@ -7,6 +7,7 @@ pub mod completions;
 pub mod disassemble;
 pub mod hotspots;
 pub mod metric_listing;
+pub mod new;
 pub mod printing;
 pub mod ptx;
 pub mod replay;

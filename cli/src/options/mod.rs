@@ -16,6 +16,7 @@ pub mod disassemble;
 pub mod format;
 pub mod headings;
 pub mod hotspots;
+pub mod new;
 pub mod program;
 pub mod replay;
 pub mod report;

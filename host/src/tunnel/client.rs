@@ -17,6 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +98,7 @@ impl Client {
     /// Where there is no simulator, or it refuses this process, since another one uses the node; the first time, the reason has
     /// been said on stderr. CUDA's word for it is `cudaErrorDevicesUnavailable`.
     pub fn connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
-        let connected = Client::try_connect(path, role);
+        let connected = Client::try_connect(path, role).map_err(|error| other_user(path).unwrap_or(error));
         if let Err(error) = &connected
             && !if is_simulator_gone(error) { &TOLD_ENDED } else { &TOLD_UNCONNECTED }.swap(true, Ordering::Relaxed)
         {
@@ -366,6 +367,17 @@ fn program_number() -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_right(20)
     })
+}
+
+/// Says that the simulator is another user's than this process is now, if it is: its folder and its socket are closed to others.
+fn other_user(path: &Path) -> Option<io::Error> {
+    let owner = std::fs::metadata(path.parent()?).ok()?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    let text = format!(
+        "it belongs to user {owner}, and this process is user {own} now: a program that changes its user makes the first CUDA call of \
+         each thread before that"
+    );
+    (owner != own).then(|| io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 /// The program's file name.

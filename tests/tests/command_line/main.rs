@@ -12,6 +12,7 @@ mod launches;
 mod live;
 mod log;
 mod main_job;
+mod new_unit;
 mod perfetto;
 mod printed;
 mod red_team;

@@ -49,6 +49,8 @@ pub enum Section {
     Sms,
     /// What is counted over time.
     Counters,
+    /// What units of the user's own note.
+    Units,
 }
 
 impl Section {
@@ -61,6 +63,7 @@ impl Section {
             Section::PageMigrations => "page migrations",
             Section::Sms => "SMs",
             Section::Counters => "counters",
+            Section::Units => "units of your own",
         };
         (self as u32, Cow::Borrowed(name))
     }
@@ -126,6 +129,8 @@ pub enum Category {
     ContextSwitch,
     /// A named range of the program (NVTX).
     Range,
+    /// A unit of the user's own notes what it does.
+    Unit,
 }
 
 impl Category {
@@ -142,6 +147,7 @@ impl Category {
             Category::Fault => "fault",
             Category::ContextSwitch => "context_switch",
             Category::Range => "range",
+            Category::Unit => "unit",
         }
     }
 

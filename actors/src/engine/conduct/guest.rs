@@ -198,6 +198,10 @@ impl Unit for Guest {
         (!parts.is_empty()).then(|| parts.join("; it says of itself: "))
     }
 
+    fn holds_others_up(&self) -> bool {
+        self.conversation.owes() && !self.conversation.waits_below()
+    }
+
     fn save(&self) -> Result<Vec<u8>, StateError> {
         save_state(&(self.unit.save()?, &self.conversation, &self.followed, self.wake))
     }

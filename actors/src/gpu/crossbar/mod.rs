@@ -13,6 +13,7 @@ use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::gpu::line_owners::LineOwners;
 use crate::interleave::{AddressHash, SliceMap};
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
@@ -214,6 +215,7 @@ impl Crossbar {
                 return Err(problems.into());
             }
         };
+        LineOwners::add(context, &slices, &slice_ports);
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);

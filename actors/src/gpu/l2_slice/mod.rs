@@ -17,6 +17,7 @@ use crate::catalogue::{
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::CachesBetweenKernels;
+use crate::gpu::line_owners::OwnLines;
 use crate::interleave::AddressBits;
 use crate::slab::chains::Chains;
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
@@ -311,6 +312,8 @@ pub struct L2Slice {
     crossbar: PortId,
     memory: PortId,
     sets: Sets,
+    own_lines: OwnLines,
+    path: String,
     state: State,
     /// Credits of this window that are not sent yet, with the time of the first. Between windows there are none.
     credits: Option<(SimTime, Credits)>,
@@ -356,6 +359,8 @@ impl L2Slice {
         Ok(L2Slice {
             clock: Clock::new(parameters.clock),
             sets: Sets::new(sets, parameters.ways, context.row_length.max(1), function.ok().flatten()),
+            own_lines: OwnLines::of(context, crossbar),
+            path: context.path.to_owned(),
             crossbar,
             memory,
             state: State {
@@ -638,9 +643,20 @@ impl L2Slice {
         fills().for_each(|line| self.state.waiters.prefetch(&line.waiters));
     }
 
+    /// A request comes from a unit that is not known to be the crossbar.
+    #[cold]
+    fn check_owner(&mut self, line: u64, message: &Message, out: &mut Outbox) {
+        if let Some(mistake) = self.own_lines.mistake(line, &self.path) {
+            out.break_rule_of_sender(message.source, message.time, mistake);
+        }
+    }
+
     fn handle(&mut self, message: &Message, cycle: u64, out: &mut Outbox) {
         match &message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
+                if !self.own_lines.is_any() {
+                    self.check_owner(request.line, message, out);
+                }
                 let place = self.sets.place(request.line);
                 self.sets.prefetch(place);
                 self.state.queue.push_back(Queued { arrived: cycle, place, request: *request });

@@ -63,6 +63,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// Names the library that a program's NVTX tells of its ranges.
 const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
@@ -235,7 +236,7 @@ fn simulate(
                 page_bytes: options.tunnel_page.0,
                 arena: node.shared_memory,
                 control: control.clone(),
-                report: Box::new(|text| say(format_args!("balar-actors: {text}"))),
+                report: Arc::new(|text| say(format_args!("balar-actors: {text}"))),
             },
         )?;
         let started = ProgramChild::start(command, control.clone(), signals.interrupt.clone())?;

@@ -43,6 +43,7 @@ fn of_device(step: &Step, dependencies: Vec<u32>) -> Result<GraphNode, CudaError
         Work::Memset(call) => Some(for_devices((**call).clone())?),
         Work::Copy(work) => match work.copy.sides() {
             _ if work.copy.shape.bytes() == 0 => None,
+            _ if work.copy.check_reach().is_err() => return Err(CudaError::InvalidValue),
             (Side::Node(destination), Side::Node(source)) => Some(copy_within(destination, source, work.copy.shape)),
             _ => return Err(CudaError::NotSupported),
         },
@@ -249,6 +250,7 @@ impl Executable {
         if shape.bytes() == 0 {
             return Ok(lowered.push(None, dependencies));
         }
+        copy.check_reach()?;
         let (destination, source) = copy.sides();
         match (destination, source) {
             (Side::Host(destination), Side::Host(source)) => {

@@ -163,8 +163,8 @@ fn what_it_owes_is_in_the_report_of_the_deadlock() {
     };
     assert_eq!(
         report.to_string(),
-        "deadlock at 38000 ps:\n  client: has 2 answers\n  guest: has not answered request 1 (load of line 0x80) \
-         at its port upstream since 17000 ps"
+        "deadlock at 38000 ps:\n  guest: has not answered request 1 (load of line 0x80) at its port upstream since 17000 ps\n  \
+         client: has 2 answers"
     );
 }
 
