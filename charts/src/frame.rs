@@ -45,7 +45,31 @@ pub(crate) fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> St
             .and_then(|()| Ok(root.present()?))
             .expect("a drawing into memory succeeds");
     }
-    text
+    without_dots(&text)
+}
+
+/// The drawing without lines from a place to itself, such as the last dash of a dashed line may be: they show nothing, and what makes pixels
+/// of the drawing warns of each.
+fn without_dots(svg: &str) -> String {
+    let is_dot = |line: &str| {
+        let points = line.strip_prefix("<polyline ").and_then(|rest| rest.split("points=\"").nth(1)?.split('"').next());
+        points.is_some_and(|points| {
+            let mut places = points.split_whitespace();
+            let first = places.next();
+            places.all(|place| Some(place) == first)
+        })
+    };
+    svg.split_inclusive('\n').filter(|line| !is_dot(line)).collect()
+}
+
+/// A text that runs along a line: plotters turns texts by right angles alone. `place` is where its first letter stands.
+pub(crate) fn slanted(text: &str, place: (f64, f64), degrees: f64, RGBColor(red, green, blue): RGBColor) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let (x, y, size) = (place.0, place.1, f64::from(SMALL) / 1.24);
+    format!(
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"start\" font-family=\"{FONT}\" font-size=\"{size:.2}\" opacity=\"1\" \
+         fill=\"#{red:02X}{green:02X}{blue:02X}\" transform=\"rotate({degrees:.2}, {x:.1}, {y:.1})\">\n{text}\n</text>\n"
+    )
 }
 
 pub(crate) fn style(size: i32) -> TextStyle<'static> {
@@ -277,6 +301,16 @@ mod tests {
         assert_eq!(
             (grouped(1234567.0), short(14_250.0), short(999.0)),
             ("1\u{a0}234\u{a0}567".into(), "14.2k".into(), "999".into())
+        );
+    }
+
+    #[test]
+    fn lines_without_length_are_left_out() {
+        let line = |points: &str| format!("<polyline fill=\"none\" points=\"{points} \"/>\n");
+        let (kept, dot) = (line("1,2 1,3"), line("472,338 472,338"));
+        assert_eq!(
+            without_dots(&format!("<svg>\n{kept}{dot}{}</svg>\n", line("5,5"))),
+            format!("<svg>\n{kept}</svg>\n")
         );
     }
 

@@ -24,8 +24,8 @@ pub use ceilings::{Ceilings, Precision, textbook};
 pub use formats::{data_txt, roofline_json};
 pub use levels::{Level, levels};
 pub use machine::Running;
-pub use placement::Work;
-pub use report::{Placed, chart, report};
+pub use placement::{Placed, Work, left_out};
+pub use report::{chart, report};
 pub use reuse::{Mechanism, ReusePoint};
 pub use settings::{MeasureError, Part, Settings};
 

@@ -23,6 +23,18 @@ pub struct Report {
     /// What to look at.
     #[serde(skip)]
     pub charts: Vec<Chart>,
+    /// How its page begins, where it is not a study of `validate`.
+    #[serde(skip)]
+    pub opening: Option<Opening>,
+}
+
+/// How the page of a report begins.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its title.
+    pub title: String,
+    /// What it shows, in a sentence or two.
+    pub lead: &'static str,
 }
 
 /// Figures side by side.

@@ -124,9 +124,17 @@ fn a_workload_of_managed_memory_has_its_panels() {
     assert_eq!((called.code, &*called.stderr), (0, ""));
     let page = page(path, "page.html");
     assert!(sections(&page).contains(&"unified-memory"), "{:?}", sections(&page));
-    for wanted in ["Pages of managed memory by allocation", "migration_link.to_device", "batches of faults"] {
+    let wanted = [
+        "Managed allocations, in the order in which the program made them",
+        "of these, chosen by the prefetcher",
+        "migration_link.to_device",
+        "batches of faults",
+    ];
+    for wanted in wanted {
         assert!(page.contains(wanted), "{wanted} is missing");
     }
+    // GMMUs of this node report no uses.
+    assert!(!page.contains("without a report of their use"), "what is not known is not shown");
 }
 
 #[test]
