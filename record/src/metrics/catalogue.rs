@@ -1,7 +1,8 @@
 //! The table of metrics.
 //!
-//! Names of nvprof and ncu are those of NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
-//! comparison); those of GPGPU-Sim are what it prints, of SST what memHierarchy's caches and memories, the crossbar and the links register.
+//! Names of nvprof and ncu are from NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
+//! comparison). Names of GPGPU-Sim are the names that it prints. Names of SST are the names that memHierarchy's caches and memories, the
+//! crossbar and the links register.
 
 use super::formula::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
 use super::formula::{Formula, Term};

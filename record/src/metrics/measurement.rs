@@ -1,4 +1,4 @@
-//! Values of metrics, of a run and of each of its launches.
+//! Values of metrics, for a run and for each of its launches.
 
 use super::formula::Parts;
 use super::formula::{Fact, Formula, Value};
@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 /// A metric over units that share a label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What they share: "gpu.sm\[*\]".
+    /// The part of their paths that they share: "gpu.sm\[*\]".
     pub location: String,
     /// Units, or launches.
     pub instances: u64,
-    /// Their sum; none of a quotient.
+    /// Their sum; none for a quotient.
     pub sum: Option<Value>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<Value>,
     /// The least.
     pub min: Option<Value>,
@@ -58,7 +58,7 @@ impl Reading {
     }
 }
 
-/// What is measured: rows of statistics, at the end of a run or at any time in it, and the launches until then.
+/// A measurement: rows of statistics, at the end of a run or at any time in it, and the launches until then.
 pub struct Measurement<'a> {
     node: &'a NodeFacts,
     launches: &'a KernelRecords,
@@ -68,12 +68,12 @@ pub struct Measurement<'a> {
     kernel_time: BTreeMap<&'a str, u64>,
     /// Picoseconds until now.
     time: u64,
-    /// Do copies go through the L2? Then it, and what is below, is used while no kernel runs.
+    /// Do copies go through the L2? Then the L2 and the memory below it are used while no kernel runs.
     copies_use_l2: bool,
 }
 
 impl<'a> Measurement<'a> {
-    /// Of rows, in which those of a unit follow each other, and all launches on the node, at a time.
+    /// The measurement of these rows, in which rows of a unit follow each other, and of all launches on the node, at a time.
     pub fn new(
         rows: &'a [StatisticRow],
         launches: &'a KernelRecords,
@@ -153,7 +153,7 @@ impl<'a> Measurement<'a> {
         self.readings(metric, |_| true, |_| String::new()).pop()
     }
 
-    /// A metric of a launch. Where it is the only one, it has what its SMs have counted beside.
+    /// A metric of a launch. A launch that is the only one also has the counts of its SMs.
     pub fn of_launch(&self, metric: &Metric, launch: &KernelRecord) -> Option<Value> {
         if let Some(formula) = metric.launch_formula() {
             return self.parts_of_launch(metric, &formula, launch)?.value();
@@ -217,12 +217,12 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// Is it what SMs share: crossbar, L2, memory?
+/// Is it a unit that SMs share: crossbar, L2, memory?
 fn is_below_sms(place: Place) -> bool {
     matches!(place, Place::L2 | Place::Crossbar | Place::Dram)
 }
 
-/// What the GPU has of its SMs.
+/// The facts of the GPU about its SMs.
 fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
     match fact {
         Fact::SmWarps => Some(f64::from(gpu.smallest_sm()?.resources.warps)),
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!((one.len(), one[0].sum), (1, Some(Value::Count(5))));
     }
 
-    /// 4000 bytes in 640 cycles of 762 ps, of which 3000 were the kernels'.
+    /// 4000 bytes in 640 cycles of 762 ps; 3000 of the bytes are the kernels'.
     #[test]
     fn what_copies_use_is_told_apart_from_them() {
         let mut record = with_node();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {cause}", .path.display())]
 pub struct WriteError {
-    /// What was to be written.
+    /// The file that was to be written.
     pub path: PathBuf,
     /// Why it was not.
     pub cause: io::Error,
@@ -71,7 +71,7 @@ fn damaged(problem: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Writes a file: beside its place, then renamed into it, so that an end in between leaves what was there before.
+/// Writes a file: beside its place, then renamed into it, so that an interruption leaves the earlier file as it was.
 ///
 /// # Errors
 ///
