@@ -14,9 +14,9 @@ pub type Rates = Vec<(String, f64)>;
 /// A roofline.
 #[derive(Clone, Debug)]
 pub struct Roofline<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What its solid ceilings are: "measured on the simulated node".
+    /// The name of its solid ceilings: "measured on the simulated node".
     pub ceilings: &'a str,
     /// Levels of memory with their bandwidth, GB/s, the fastest first.
     pub memory: Rates,
@@ -35,7 +35,7 @@ pub struct RooflinePoint<'a> {
     pub name: &'a str,
     /// Its performance, GFLOP/s.
     pub gigaflops: f64,
-    /// By level, in the order of the levels: operations for each byte that the level moved, where it moved any.
+    /// Operations for each byte that a level moved, in the order of the levels; none where a level moved no byte.
     pub intensities: Vec<Option<f64>>,
 }
 
@@ -44,7 +44,7 @@ const LEFT: i32 = 104;
 const RIGHT: i32 = 796;
 const TOP: i32 = 96;
 const BOTTOM: i32 = 560;
-/// Of levels, from the fastest on: told apart by colour and, at points, by shape.
+/// Colours of levels, from the fastest on: told apart by colour and, at points, by shape.
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(0, 158, 115), RGBColor(213, 94, 0), RGBColor(204, 121, 167)];
 

@@ -1,4 +1,4 @@
-//! Who may ask a run: whoever knows its token, by a request to this machine itself.
+//! Access to a run: a request must know its token, and must be made to this machine itself.
 //!
 //! Pages of other sites can make a browser send requests to 127.0.0.1. They do not know the token, a browser does not give them the cookie
 //! that has it (`SameSite=Strict`), and a name of theirs that suddenly stands for 127.0.0.1 is not one that the header `Host` may have.
@@ -9,7 +9,7 @@ use std::io;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
-/// What requests have to show.
+/// The token that requests must show, and the port that they must name.
 #[derive(Clone, Debug)]
 pub struct Access {
     token: String,
@@ -104,7 +104,7 @@ impl Access {
     }
 }
 
-/// The value of a parameter of a query, with spaces for what stands for them.
+/// The value of a parameter of a query, as it is written there.
 pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
     let mut pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(own, _)| *own == name).map(|(_, value)| value)

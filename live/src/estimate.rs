@@ -1,10 +1,10 @@
-//! What is left of a run, as far as that can be known.
+//! The real time that is left of a run, as far as it can be known.
 
 use super::state::Estimate;
 use std::time::Duration;
 
-/// What is left when `done` CTAs of `planned` have ended in this real time. `is_program`: a program that computes by itself decides what
-/// is launched.
+/// The time that is left when `done` CTAs of `planned` have ended in this real time. `is_program`: a program that computes by itself
+/// decides what is launched.
 pub fn estimate(done: u64, planned: Option<u64>, took: Duration, is_program: bool) -> Estimate {
     let unknown = |basis: &str| Estimate { basis: basis.to_owned(), ..Estimate::default() };
     let Some(planned) = planned.filter(|planned| *planned > 0) else {

@@ -52,7 +52,7 @@ pub struct BoardReader {
     header: Words,
 }
 
-/// What a run has published.
+/// The values that a run has published.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
     /// Name, unit of measure and number.
@@ -62,7 +62,7 @@ pub struct Board {
 }
 
 impl BoardReader {
-    /// Opens that of a process.
+    /// Opens the object of a process.
     ///
     /// # Errors
     ///
@@ -103,16 +103,16 @@ impl BoardReader {
         self.word(Header::Port) as u16
     }
 
-    /// What a request has to show.
+    /// The token that a request must show.
     pub fn token(&self) -> String {
         text(&self.header.all()[Header::Token as usize..][..TOKEN_BYTES / WORD])
     }
 
-    /// What the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
+    /// The values that the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
     ///
     /// # Errors
     ///
-    /// If what the header says is not so.
+    /// If the header contradicts the object.
     pub fn board(&self) -> Result<Option<Board>, OpenError> {
         if self.header.all()[Header::IsLaidOut as usize].load(Ordering::Acquire) == 0 {
             return Ok(None);

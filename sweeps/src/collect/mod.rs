@@ -22,14 +22,14 @@ use crate::summary::PointSummary;
 use crate::worker::Runs;
 use serde::Serialize;
 
-/// What is written.
+/// The files that are written.
 pub const FILES: [&str; 6] =
     ["results.csv", "kernels.csv", "sweep.db", "plot.svg", "results.parquet", "kernels.parquet"];
 
 /// Can this build write Parquet files?
 pub const HAS_PARQUET: bool = cfg!(feature = "parquet");
 
-/// What the run of a point found.
+/// The results of a point's run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFigures {
     /// The code that ran.
@@ -42,7 +42,7 @@ pub struct RunFigures {
     pub sim_time_ps: Option<u64>,
     /// Its kernels by name, in the order of their first launches.
     pub kernels: Vec<KernelFigures>,
-    /// What its units counted, by row of units.
+    /// The counts of its units, by row of units.
     pub statistics: Vec<Reading>,
     /// Its metrics, by row of units.
     pub metrics: Vec<Reading>,
@@ -55,11 +55,11 @@ pub struct KernelFigures {
     pub name: String,
     /// Launches.
     pub calls: u64,
-    /// Time of them all, ps; `None` where that of one was not simulated.
+    /// Time of them all, ps; `None` where the time of one was not simulated.
     pub time_ps: Option<u64>,
     /// SM-clock cycles of them all, likewise.
     pub cycles: Option<u64>,
-    /// Their counters, each with its name, summed; `None` where that of one is not known.
+    /// Their counters, each with its name, summed; `None` where a count of one is not known.
     pub counters: Vec<(&'static str, Option<u64>)>,
 }
 
@@ -80,7 +80,7 @@ pub struct Reading {
     pub instances: u64,
     /// Its sum; `None` of a quotient.
     pub sum: Option<f64>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<f64>,
     /// The least.
     pub min: Option<f64>,
@@ -106,7 +106,7 @@ pub struct WantedColumn {
 /// Which value of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RollUp {
-    /// The sum; of quotients, the mean.
+    /// The sum; for quotients, the mean.
     Usual,
     /// The sum.
     Sum,
@@ -130,18 +130,18 @@ impl Reading {
     }
 }
 
-/// What is to be collected.
+/// The results to collect.
 #[derive(Clone, Debug, Default)]
 pub struct Collecting {
     /// Columns of results.csv beside the usual ones.
     pub columns: Vec<WantedColumn>,
-    /// What the chart shows: one of [`PLOTTED`], or the name of a column.
+    /// The value in the chart: one of [`PLOTTED`], or the name of a column.
     pub plot: Option<String>,
     /// Parquet files, too?
     pub parquet: bool,
 }
 
-/// What was collected.
+/// The collected results.
 #[derive(Clone, Debug)]
 pub struct Collected {
     /// A row for each point.
@@ -152,13 +152,13 @@ pub struct Collected {
     pub no_plot: Option<String>,
 }
 
-/// A point with what is known of it.
+/// A point with its results.
 struct PointResult {
     summary: Option<PointSummary>,
     figures: Option<RunFigures>,
 }
 
-/// Collects what the points of a folder have found, and writes it into the folder. Points that are not finished have a row without values.
+/// Collects the results of a folder's points, and writes them into the folder. Points that are not finished have a row without values.
 ///
 /// # Errors
 ///
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A sweep of `a`, all points of which are finished but the second.
+    /// A sweep of `a`, in which all points but the second are finished.
     pub(super) fn collected(values: &[&str], columns: &[WantedColumn]) -> (tempfile::TempDir, Table) {
         let parent = tempfile::tempdir().expect("a folder");
         let folder = SweepFolder::open(parent.path(), definition(values), false).expect("opened");
