@@ -1,7 +1,7 @@
-//! The calls that host programs make of the simulated node, and what they give back.
+//! The calls that host programs make of the simulated node, and their results.
 //!
-//! A call takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
-//! (properties, error texts, launch configurations) is no call.
+//! A call takes simulated time or changes the state of a device. A question that CUDA's runtime answers from the host alone (properties,
+//! error texts, launch configurations) is no call.
 
 mod class;
 mod copy;
@@ -28,10 +28,10 @@ use crate::image::{ArrayDescription, Resource, TextureDescription};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The module that is loaded from the start: that of a built-in workload.
+/// The module that is loaded from the start: the module of a built-in workload.
 pub const BUILT_IN_MODULE: u32 = 0;
 
-/// One CUDA call, or other act, of a host thread. It concerns the thread's current device unless it says otherwise.
+/// One CUDA call, or another act, of a host thread. It concerns the thread's current device unless it says otherwise.
 ///
 /// Streams are numbered as [`CallResult::Stream`] gave them, over all devices; 0 is the legacy default stream of the current
 /// device. Pointers are addresses of the node ([`memory`](crate::memory)).
@@ -93,7 +93,7 @@ pub enum Call {
         pointer: u64,
         /// Bytes.
         bytes: u64,
-        /// What is advised.
+        /// The advice.
         advice: AdviceChange,
     },
     /// The thread itself reads or writes managed memory, as a program does by a pointer: no call of CUDA. It is over when the range is
@@ -106,7 +106,7 @@ pub enum Call {
         /// Whether it writes.
         write: bool,
     },
-    /// As [`Call::TouchManaged`]; then the thread writes these bytes. What is done afterwards finds them.
+    /// As [`Call::TouchManaged`]; then the thread writes these bytes. Later work finds them.
     WriteManaged {
         /// First address.
         pointer: u64,
@@ -130,7 +130,7 @@ pub enum Call {
         source: CopyEnd,
         /// Bytes of a row, rows, slices.
         shape: CopyShape,
-        /// Of an asynchronous one to [`CopyEnd::Bytes`]: the program's own number for it.
+        /// The program's own number for an asynchronous copy to [`CopyEnd::Bytes`].
         transfer: u32,
         /// Stream that orders the copy.
         stream: u32,
@@ -156,7 +156,7 @@ pub enum Call {
     },
     /// `cudaMemGetInfo`; gives [`CallResult::MemoryInfo`].
     MemoryInfo,
-    /// What `cudaPointerGetAttributes` needs; gives [`CallResult::PointerInfo`].
+    /// The facts for `cudaPointerGetAttributes`; gives [`CallResult::PointerInfo`].
     PointerInfo {
         /// The address.
         pointer: u64,
@@ -180,7 +180,7 @@ pub enum Call {
         /// The kernel.
         function: Function,
     },
-    /// `cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize)`: what launches of it may ask for.
+    /// `cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize)`: the most that launches of the kernel may ask for.
     SetDynamicSharedLimit {
         /// The kernel.
         function: Function,
@@ -189,7 +189,7 @@ pub enum Call {
     },
     /// `cudaMallocArray` or `cudaMalloc3DArray`; gives [`CallResult::Object`], the array's number.
     ArrayCreate {
-        /// What it holds.
+        /// Its contents.
         description: ArrayDescription,
     },
     /// `cudaFreeArray`: waits for the device.
@@ -199,7 +199,7 @@ pub enum Call {
     },
     /// `cudaCreateTextureObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
     TextureCreate {
-        /// What it reads.
+        /// The memory that it reads.
         resource: Resource,
         /// How.
         description: TextureDescription,
@@ -220,7 +220,7 @@ pub enum Call {
         module: u32,
         /// Its name in the PTX.
         name: Arc<str>,
-        /// What it reads.
+        /// The memory that it reads.
         resource: Resource,
         /// How.
         description: TextureDescription,
@@ -256,7 +256,7 @@ pub enum Call {
         /// The stream.
         stream: u32,
     },
-    /// `cudaStreamWaitEvent`: later work of the stream waits for what the event's last record waits for.
+    /// `cudaStreamWaitEvent`: later work of the stream waits for the work that the event's last record waits for.
     StreamWaitEvent {
         /// The stream.
         stream: u32,
@@ -364,19 +364,19 @@ pub enum Call {
     VirtualMemory(VirtualMemoryCall),
     /// A call about memory and events of several processes.
     Ipc(IpcCall),
-    /// What the process itself does with managed memory is not told by [`Call::TouchManaged`]: no call of CUDA. From now on, all of its
-    /// managed memory is taken to be accessed by the host whenever the process has waited for a device.
+    /// The process cannot tell its own accesses of managed memory by [`Call::TouchManaged`]; this is no call of CUDA. From now on, the host
+    /// is taken to access all of its managed memory whenever the process has waited for a device.
     AssumeHostAccesses,
-    /// What the process tells profilers.
+    /// A message of the process to profilers.
     Profiler(ProfilerCall),
-    /// What tools of the process ask about the node and its work.
+    /// A question of the process's tools about the node and its work.
     Management(ManagementCall),
 }
 
-/// What a process tells profilers: which part of it is to be measured. It takes no time.
+/// A message of a process to profilers: which part of it is to be measured. It takes no time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProfilerCall {
-    /// `cudaProfilerStart`: from now on, what it does is of interest.
+    /// `cudaProfilerStart`: from now on, its work is of interest.
     Start,
     /// `cudaProfilerStop`: no longer.
     Stop,

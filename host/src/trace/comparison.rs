@@ -1,9 +1,10 @@
-//! What a replayed call gives, beside what the recorded one gave.
+//! The comparison of a replayed call's result with the recorded one.
 
 use crate::call::{Call, CallResult, CopyEnd, Launch};
 
-/// How the result of `call` differs from the recorded one, so that the replay cannot go on: later calls name what it gave. `None` where
-/// it does not; the bytes of copies are compared elsewhere. What depends on time alone (clocks, queries, free memory) may differ.
+/// How the result of `call` differs from the recorded one, so that the replay cannot go on: later calls name values of the result. `None`
+/// where it does not differ. The bytes of copies are compared elsewhere. Values that depend on time alone (clocks, queries, free memory)
+/// may differ.
 pub(super) fn compare(call: &Call, recorded: &CallResult, found: &CallResult) -> Option<String> {
     let is_query = matches!(call, Call::EventQuery { .. } | Call::StreamQuery { .. });
     match (recorded, found) {
@@ -103,7 +104,7 @@ pub(super) fn compare_bytes(recorded: &[u8], found: &[u8]) -> Option<String> {
     ))
 }
 
-/// A call in words, with what it is about.
+/// A call in words, with its subject.
 pub(super) fn call_in_words(call: &Call) -> String {
     let name = call.name();
     match call {

@@ -1,4 +1,4 @@
-//! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
+//! Recording, replaying, and messages about damaged traces: with a node that only keeps bytes.
 
 use super::*;
 use crate::call::{AdviceChange, CallResult, CopyEnd, Function, Launch};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The process of most of these programs.
 const P: ProcessId = ProcessId::FIRST;
 
-/// What a program does.
+/// An act of a program.
 #[derive(Clone)]
 enum Step {
     Call(u32, Call),
@@ -77,7 +77,7 @@ impl Host for Program {
     }
 }
 
-/// What goes otherwise than it did.
+/// A deviation from the recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -89,7 +89,7 @@ enum Fault {
     Error,
 }
 
-/// A device that does what it is asked in the order of asking. Gives the requests that were made, in words.
+/// A device that does its work in the order of asking. Gives the requests that were made, in words.
 fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<String> {
     let mut memory = vec![0u8; 1 << 16];
     let mut allocated = if fault == Fault::Layout { 512 } else { 256 };
@@ -239,7 +239,7 @@ fn program_of(steps: &[Step], window: &HostWindow) -> Program {
     Program { steps: steps.iter().cloned().collect(), in_call, called_back, window: Arc::clone(window) }
 }
 
-/// Records the program in `folder`; gives what it did.
+/// Records the program in `folder`; gives its acts.
 fn record(folder: &Path) -> Vec<String> {
     let window = window();
     record_program(folder, program(&window), &window)
@@ -394,7 +394,7 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     names.iter().map(|name| folder.join(name)).map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }
 
-/// Opens what may be damaged; where it opens, replays it.
+/// Opens a trace that may be damaged; where it opens, replays it.
 fn try_it(folder: &Path, partial: bool) -> Result<(), String> {
     let trace = Trace::open(folder, partial).map_err(|error| error.to_string())?;
     trace.code().map_err(|error| error.to_string())?;

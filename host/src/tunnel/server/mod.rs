@@ -78,7 +78,7 @@ struct Program {
     /// Host functions to run; the first one is under way where `called_back` says so.
     callbacks: VecDeque<u64>,
     called_back: bool,
-    /// What goes with the next reply to any thread of it.
+    /// The data for the next reply to any thread of it.
     data: ReplyData,
     /// It has said that it comes to its end; one that was killed has not.
     said_goodbye: bool,
