@@ -14,7 +14,7 @@ pub enum LoadError {
     Image {
         /// The image's name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         error: ImageError,
     },
     /// The PTX texts.
@@ -25,7 +25,7 @@ pub enum LoadError {
     Machine {
         /// The files.
         name: String,
-        /// What is wrong with them.
+        /// The mistake in them.
         error: MachineError,
     },
     /// Machine code is asked for, and nothing makes any of the PTX texts.
@@ -33,7 +33,7 @@ pub enum LoadError {
     NoAssembler {
         /// The code.
         name: String,
-        /// What there is instead of machine code.
+        /// The code that it has instead of machine code.
         found: String,
     },
     /// Machine code is asked for, and the assembler does not make any of the PTX texts.
@@ -47,12 +47,12 @@ pub enum LoadError {
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
-    /// The memory has no room for what it needs.
+    /// The memory has no room for a part of the module.
     #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
     Memory {
         /// The parts of the module.
         name: String,
-        /// What did not fit.
+        /// The part that did not fit.
         what: String,
         /// Bytes of it.
         bytes: u64,

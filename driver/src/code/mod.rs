@@ -1,7 +1,7 @@
-//! Code that programs run: what is loaded, and how it gets there.
+//! Code that programs run, and how it is loaded.
 //!
-//! From the ground up: what images hold (`images`), an assembler that somebody brings (`assembler`), which code is chosen (`source`,
-//! `choice`), code that was linked (`module`) and is kept (`cache`), the tables of what is loaded (`tables`), and the loader.
+//! From the ground up: the contents of images (`images`), an assembler outside the simulator (`assembler`), the choice of code (`source`,
+//! `choice`), code that was linked (`module`) and is kept (`cache`), the tables of loaded code (`tables`), and the loader.
 
 mod assembler;
 mod cache;
