@@ -1,4 +1,4 @@
-//! The profiling library (CUPTI, `libcupti.so`): the part of it that records what a program does (the Activity API), as PyTorch's profiler
+//! The profiling library (CUPTI, `libcupti.so`): the part of it that records a program's activity (the Activity API), as PyTorch's profiler
 //! uses it.
 //!
 //! Calls are those of the runtime, with the times at which the program made them. Kernels, copies and fills have the times of the
@@ -14,7 +14,7 @@ use balar_host::CudaError;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a function of the library gives.
+/// The result of a function of the library.
 pub type Outcome = Result<(), CuptiError>;
 
 impl From<CudaError> for CuptiError {

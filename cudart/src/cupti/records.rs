@@ -1,4 +1,4 @@
-//! Records of what the process has done, as bytes.
+//! Records of the process's work, as bytes.
 
 use super::subscriber::{context_number, thread_number};
 use crate::abi::cupti::{
@@ -19,7 +19,7 @@ const DEFAULT_STREAM: u32 = 7;
 /// No stream or event.
 const NONE: u32 = u32::MAX;
 
-/// What a profiler wants to hear of, and in which version of CUDA's records.
+/// The kinds of records that a profiler wants, and the version of CUDA's records.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// A bit for each kind.
@@ -47,7 +47,7 @@ impl Wanted {
 pub struct Records {
     /// Calls that have asked for work, or may have.
     calls: BTreeMap<(u32, u64), MadeCall>,
-    /// By device and stream: when its last work ended, nanoseconds.
+    /// The end of the last work of each device and stream, nanoseconds.
     ends: BTreeMap<(u32, u32), u64>,
 }
 

@@ -93,7 +93,7 @@ fn copy_parameters(node: u64) -> Result<Copy3D, CudaError> {
 
 /// The parameters of a node of any kind, with a kernel as the session has it.
 enum AnyNode {
-    /// As the session has them.
+    /// The parameters as the session has them.
     Same(Box<GraphNodeParams>),
     /// A copy.
     Copy(Box<Copy3D>),

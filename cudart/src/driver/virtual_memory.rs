@@ -37,7 +37,7 @@ fn device_of(properties: &MemAllocationProps) -> Result<u32, CudaError> {
     device_at(properties.location)
 }
 
-/// As [`device_of`], of memory that can be made.
+/// As [`device_of`], for memory that can be made.
 fn device_for(properties: &MemAllocationProps) -> Result<u32, CudaError> {
     let device = device_of(properties)?;
     // Memory for other processes, for other hardware, or for sparse arrays.

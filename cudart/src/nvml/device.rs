@@ -1,4 +1,4 @@
-//! What a device is: the same facts as `cuDeviceGetAttribute` tells.
+//! The attributes of a device, as `cuDeviceGetAttribute` tells them.
 
 use super::DeviceHandle;
 use super::system::write;

@@ -1,5 +1,5 @@
-//! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function),
-//! which says what an error becomes there.
+//! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function), which
+//! says how an error becomes a code there.
 
 use crate::session::state::process;
 use balar_host::CudaError;
@@ -55,7 +55,7 @@ pub fn code(outcome: Outcome) -> c_int {
     outcome.map_or_else(|error| error.code() as c_int, |()| 0)
 }
 
-/// The body of an API function. What is done around it is compiled once, not for each of them.
+/// The body of an API function. The code around it is compiled once, not for each of them.
 pub type ApiBody<'a> = &'a mut dyn FnMut() -> Outcome;
 
 /// Runs a function's body, unless the process is in a state in which CUDA refuses all calls. A panic becomes an error.
@@ -69,7 +69,7 @@ pub fn raw<T: Fallback>(body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(T::FALLBACK)
 }
 
-/// What a function returns that cannot return its value.
+/// The result of a function that cannot return its value.
 pub trait Fallback {
     /// The value.
     const FALLBACK: Self;

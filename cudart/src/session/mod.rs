@@ -1,4 +1,4 @@
-//! What both APIs are made of, as functions that return `Result<_, CudaError>`.
+//! The functions that both APIs share, which return `Result<_, CudaError>`.
 //!
 //! | room | holds |
 //! |---|---|

@@ -355,7 +355,7 @@ mod tests {
             found
         }
 
-        /// What is opened in place of `name`.
+        /// The file that is opened in place of `name`.
         fn search(&self, name: &str, flag: c_uint) -> String {
             let name = CString::new(name).unwrap();
             // SAFETY: the function has this type, and the name ends with a zero byte.

@@ -26,7 +26,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The cause, by the operating system.
         error: io::Error,
     },
     /// The implementation is no shared library.
@@ -34,7 +34,7 @@ pub enum Error {
     NotALibrary {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: String,
     },
     /// The implementation is some other library.
@@ -48,7 +48,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The cause, by the operating system.
         error: io::Error,
     },
     /// The library's tables cannot be laid out.
@@ -56,16 +56,15 @@ pub enum Error {
     Layout {
         /// The library.
         soname: &'static str,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
 }
 
-/// Writes the runtime libraries of CUDA 11 to 13, the driver library, the management library, the profiling
-/// libraries and our functions of NVRTC into `folder`, and returns where they
-/// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library and the management library have
-/// their names without a version, too, by which some programs load them. They are those of a node with such a driver. The last file is the audit library, which answers searches
-/// for any of them.
+/// Writes the runtime libraries of CUDA 11 to 13, the driver library, the management library, the profiling libraries and our functions of
+/// NVRTC into `folder`, and returns their paths. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver
+/// library and the management library also have names without a version, by which some programs load them. All are libraries of a node with
+/// this driver. The last file is the audit library, which answers searches for any of them.
 pub fn write(folder: &Path, implementation: &Path, driver: DriverVersion) -> Result<Vec<PathBuf>, Error> {
     // The path is written into the libraries: it must not depend on where the program is started.
     let implementation =

@@ -50,7 +50,7 @@ pub struct Copy {
 pub enum Side {
     /// The program's memory.
     Host(HostRows),
-    /// What the simulator knows.
+    /// An address that the simulator knows.
     Node(CopyEnd),
 }
 

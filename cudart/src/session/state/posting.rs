@@ -35,7 +35,7 @@ impl Drop for Counted {
     }
 }
 
-/// What a thread knows of the launches that it may post.
+/// A thread's knowledge of the launches that it may post.
 #[derive(Debug, Default)]
 pub struct Posting {
     accepted: Vec<LaunchKind>,
@@ -67,7 +67,7 @@ impl LaunchKind {
             && self.function == launch.function
     }
 
-    /// Are its limits, of which each stands alone, above those of this launch?
+    /// Are its limits, each by itself, above those of this launch?
     fn covers(&self, launch: &Launch) -> bool {
         let fits = |(wanted, accepted): (&u32, u32)| (1..=accepted).contains(wanted);
         launch.grid.iter().zip(self.grid).all(fits) && launch.shared_memory_bytes <= self.shared_bytes
