@@ -3,7 +3,7 @@
 use crate::control_flow::Graph;
 use smallvec::SmallVec;
 
-/// What a virtual register takes.
+/// The width of a virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     Predicate,

@@ -70,7 +70,7 @@ impl Scalar {
         }
     }
 
-    /// Of integers: the bits, and whether one is a sign.
+    /// The bits of an integer type, and whether one is a sign.
     fn integer(self) -> Option<(u32, bool)> {
         Some(match self {
             Scalar::U8 => (8, false),
@@ -110,8 +110,8 @@ impl Scalar {
         }
     }
 
-    /// The not-a-number that a conversion makes: all ones but for the sign, as the GPUs' arithmetic has it; in double precision what
-    /// that of single precision becomes when it is widened. The largest number where there is none.
+    /// The not-a-number that a conversion makes: all ones but for the sign, as the GPUs' arithmetic has it; in double precision the widened
+    /// not-a-number of single precision. The largest number where there is none.
     fn not_a_number(self) -> u64 {
         match self {
             Scalar::F64 => 0x7fff_ffff_e000_0000,
@@ -137,7 +137,7 @@ impl Mode {
     const ALL: [Mode; 6] = [Mode::Nearest, Mode::Zero, Mode::Down, Mode::Up, Mode::NearestAway, Mode::Stochastic];
 }
 
-/// What a `cvt` does to one value.
+/// The conversion of one value by `cvt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conversion {
     pub from: Scalar,

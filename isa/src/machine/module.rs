@@ -1,4 +1,4 @@
-//! Cubins as modules: their kernels, and what needs a place in device memory.
+//! Cubins as modules: their kernels, and the variables that need a place in device memory.
 //!
 //! Variables lie at offsets in sections, and a section is one allocation. Managed variables share these sections in the file, but lie
 //! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
@@ -23,7 +23,7 @@ use crate::program::parts::{ParameterSlot, Resources};
 use crate::sass;
 use std::sync::Arc;
 
-/// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
+/// A part of a module that needs a place: a section with variables, a variable of its own, or the number of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The name of the section or variable.
@@ -41,7 +41,7 @@ pub struct Placement {
 pub struct PlacedVariable {
     /// Its name.
     pub name: Box<str>,
-    /// What it is to the host.
+    /// Its kind on the host.
     pub kind: VariableKind,
     /// The number of the placement.
     pub placement: usize,
@@ -90,8 +90,8 @@ impl MachineModule {
     ///
     /// # Errors
     ///
-    /// One that is malformed, for another architecture than the simulated ones, or claims more memory than any GPU has; kernels that
-    /// several of them define; and relocatable ones that do not fit each other. What a kernel cannot run is an error of
+    /// A cubin that is malformed, is for another architecture than the simulated ones, or claims more memory than any GPU has; kernels that
+    /// several of them define; and relocatable ones that do not fit each other. Code that cannot run is an error of
     /// [`MachineModule::program`].
     pub fn read(images: impl IntoIterator<Item = Arc<[u8]>>) -> Result<Self, MachineError> {
         let mut module = MachineModule {
@@ -166,7 +166,7 @@ impl MachineModule {
         file.map_or((0, 0), |file| (file.architecture, file.virtual_architecture))
     }
 
-    /// What needs a place or a number, in the order of the files.
+    /// The parts that need a place or a number, in the order of the files.
     pub fn placements(&self) -> &[Placement] {
         &self.placements
     }
@@ -186,7 +186,7 @@ impl MachineModule {
         self.launches
     }
 
-    /// The kernels that a kernel can launch: the addresses that stand for them, and their names. None of what is no kernel, or is
+    /// The kernels that a kernel can launch: the addresses that stand for them, and their names. None for a name that is no kernel, or is
     /// refused.
     pub fn launched_by(&self, kernel: &str) -> Vec<(u64, &str)> {
         let Some(file) = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)) else { return Vec::new() };
@@ -223,7 +223,7 @@ impl MachineModule {
     ///
     /// # Errors
     ///
-    /// There is no such kernel, or it or one of these functions names what nobody defines, or it asks for more than a GPU has.
+    /// There is no such kernel, or it or one of these functions names an undefined symbol, or it asks for more than a GPU has.
     pub fn code(&self, kernel: &str, addresses: &[u64]) -> Result<MachineCode, MachineError> {
         self.with_kernel(kernel, addresses, |kernel| {
             let functions: Vec<&Function<'_>> =
@@ -285,7 +285,7 @@ impl MachineModule {
         Ok(lower_decoded(&code, decoded, Some(&shared))?)
     }
 
-    /// Finds a kernel and what it reaches.
+    /// Finds a kernel and the functions that it reaches.
     fn with_kernel<T>(
         &self,
         name: &str,
@@ -308,7 +308,7 @@ impl MachineModule {
     }
 }
 
-/// A kernel in its file, with what it reaches.
+/// A kernel in its file, with the functions that it reaches.
 struct LinkedKernel<'a> {
     cubin: &'a Cubin<'a>,
     /// The number of the file.
@@ -360,7 +360,7 @@ fn cubin(images: &[Arc<[u8]>]) -> Result<Cubin<'_>, MachineError> {
     }
 }
 
-/// Checks that what a file asks for can be had: without an image nothing limits what it claims.
+/// Checks that a file's demands can be met: without an image nothing limits its claims.
 fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
     let sections = cubin.global_sections.iter().map(|section| (section.section, section.bytes));
     let shared = cubin.functions.iter().map(|function| (function.section, function.shared_memory.bytes));
@@ -373,7 +373,7 @@ fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
     Ok(())
 }
 
-/// What a kernel asks of an SM.
+/// The demands of a kernel on an SM.
 fn resources(
     entry: &Function<'_>,
     reached: &[&Function<'_>],
