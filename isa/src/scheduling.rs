@@ -1,9 +1,9 @@
 //! The order of instructions inside basic blocks: a list scheduler, as the GPU's own assembler has one.
 //!
-//! PTX is not scheduled: a compiler emits each load right before its use, and an in-order machine would wait for every one. The
-//! scheduler moves independent instructions, loads first of all, into these gaps. Blocks begin and end where they did, and nothing
-//! moves across pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a
-//! heuristic of this pass and no timing: what an instruction takes is the topology's to say.
+//! PTX is not scheduled: a compiler emits each load right before its use, and an in-order machine would wait for every one. The scheduler
+//! moves independent instructions, loads first of all, into these gaps. Blocks begin and end where they did, and nothing moves across
+//! pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a heuristic of this pass
+//! and no timing: the topology decides how long an instruction takes.
 //!
 //! | room | what it holds |
 //! |---|---|
@@ -38,7 +38,7 @@ const LONGEST_REGION: u32 = 1024;
 /// How freely an instruction moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As its operands and its memory access allow.
+    /// As freely as its operands and its memory access allow.
     Free,
     /// And not across another of its kind: stores, atomics, volatile accesses.
     Chained,
@@ -46,7 +46,7 @@ pub(crate) enum Order {
     Pinned,
 }
 
-/// What an instruction accesses in memory that can change.
+/// The access of an instruction to memory that can change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     /// Spaces that it may reach, a bit each; see [`spaces`].
@@ -116,7 +116,7 @@ pub(crate) fn schedule(
     in_order(&regions, nodes, uses.len(), limit)
 }
 
-/// As [`schedule`], however many registers that takes.
+/// As [`schedule`], with any number of registers.
 pub(crate) fn schedule_freely(
     graph: &Graph,
     liveness: &Liveness,

@@ -1,4 +1,4 @@
-//! Dependences that the scheduler keeps, and what it moves.
+//! Dependences that the scheduler keeps, and instructions that it moves.
 
 use super::*;
 use crate::control_flow::Flow;

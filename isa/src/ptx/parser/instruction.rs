@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Passes what is left before the `;` and counts the operands in it.
+    /// Passes the text before the `;` and counts the operands in it.
     fn rest_of_operands(&mut self) -> usize {
         let mut count = 1;
         let mut depth = 0u32;
