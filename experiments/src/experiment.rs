@@ -22,7 +22,7 @@ pub enum ExperimentError {
     NotCompleted {
         /// The workload.
         workload: String,
-        /// What happened.
+        /// The event, in words.
         why: String,
     },
     /// The program's result is wrong.
@@ -57,7 +57,7 @@ pub fn run(
     run_with(RunOptions::default(), topology, workload, parameters, units)
 }
 
-/// As [`run`], with options of the engine: the number of threads, say.
+/// As [`run`], with options of the engine, such as the number of threads.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use balar_host::HostProgram;
 /// A compiler that turns CUDA sources into PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Compiler {
-    /// NVRTC of CUDA 12, the newest that compiles for sm_60 and sm_70: what runs where nothing else is asked for.
+    /// NVRTC of CUDA 12, the newest that compiles for sm_60 and sm_70: the default.
     Nvrtc,
     /// nvcc of CUDA 13.
     Nvcc,
@@ -58,7 +58,7 @@ pub struct Cubin {
 pub struct Descriptor {
     /// Its name.
     pub name: &'static str,
-    /// One line: what it computes.
+    /// One line: its computation.
     pub summary: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
@@ -74,8 +74,8 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The PTX for a device: NVRTC's for the greatest compute capability that the device has, and Clang's for a device that is older than
-    /// what NVRTC knows.
+    /// The PTX for a device: NVRTC's for the greatest compute capability that the device has, and Clang's for a device that is too old for
+    /// NVRTC.
     pub fn ptx_for(&self, compute_capability: u32) -> Option<&'static str> {
         let runs = |code: &&Code| code.capability <= compute_capability;
         let of = |compiler| self.code.iter().rev().filter(move |code| code.compiler == compiler).find(runs);
@@ -89,7 +89,7 @@ impl Descriptor {
         self.cubins.iter().rev().find(runs)
     }
 
-    /// What a compiler made for a device: for the greatest compute capability that the device has, and where it made none
+    /// A compiler's code for a device: the code for the greatest compute capability that the device has, and where the compiler made none
     /// that old, the oldest. (nvcc of CUDA 13 makes nothing older than sm_75; the workloads use nothing that is new there.)
     pub fn code_of(&self, compiler: Compiler, compute_capability: u32) -> Option<&'static Code> {
         let own = || self.code.iter().filter(move |code| code.compiler == compiler);

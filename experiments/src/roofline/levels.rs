@@ -21,8 +21,8 @@ pub struct Level {
     pub gigabytes: f64,
 }
 
-/// The levels of a curve: pairs of a working set and its bandwidth, by working set. What comes before the first bandwidth that is near the
-/// greatest only shows what a launch costs.
+/// The levels of a curve: pairs of a working set and its bandwidth, by working set. Points before the first bandwidth that is near the
+/// greatest only show the cost of a launch.
 pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
     let greatest = curve.iter().map(|point| point.1).fold(0.0, f64::max);
     let start = curve.iter().position(|point| point.1 >= (1.0 - WIDTH) * greatest).unwrap_or(0);

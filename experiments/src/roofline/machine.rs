@@ -23,7 +23,7 @@ pub struct Running<'a> {
     pub code: CodeChoice,
     /// Ends all of them once it is set.
     pub interrupt: Arc<AtomicBool>,
-    /// Is told how many runs of how many have ended, of those that are known by now.
+    /// Is told how many runs have ended, and how many are known by now.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -41,7 +41,7 @@ impl Benchmark {
     }
 }
 
-/// What a run has measured, by name.
+/// The measurements of a run, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured(Vec<(String, f64)>);
 
@@ -69,7 +69,7 @@ impl Machine<'_> {
         self.gpu.smallest_sm().map_or(32, |sm| sm.resources.threads.max(32))
     }
 
-    /// Runs all of them; what comes of each has its place in the result.
+    /// Runs all of them; the measurements of each have its place in the result.
     pub fn run(&self, benchmarks: &[Benchmark], running: &Running<'_>) -> Result<Vec<Measured>, MeasureError> {
         let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let found: Mutex<Vec<Option<Result<Measured, MeasureError>>>> = Mutex::new(vec_of_none(benchmarks.len()));
@@ -125,7 +125,7 @@ impl Machine<'_> {
 }
 
 impl Benchmark {
-    /// As `--workload` takes it.
+    /// The workload as `--workload` takes it.
     fn command(&self) -> String {
         let parameters: Vec<_> = self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
         format!("{}:{}", self.workload, parameters.join(","))

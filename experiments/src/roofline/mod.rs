@@ -1,4 +1,4 @@
-//! Rooflines of simulated nodes: what they can do at most, measured as the Roofline Toolkit measures machines, and programs below that.
+//! Rooflines of simulated nodes: the most that they can do, measured as the Roofline Toolkit measures machines, and programs below that.
 //!
 //! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
 //! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
@@ -31,7 +31,7 @@ use balar_actors::topology::Topology;
 use machine::Machine;
 use std::io;
 
-/// What is measured.
+/// A part of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Bandwidth of the levels of memory by reads of all SMs: the ceilings of memory.
@@ -51,10 +51,10 @@ impl Part {
     pub const ALL: [Part; 5] = [Part::Levels, Part::Throughput, Part::Toolkit, Part::Parallelism, Part::Reuse];
 }
 
-/// What is measured, and how.
+/// The settings of the measurements.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What.
+    /// The parts to measure.
     pub parts: Vec<Part>,
     /// Each working set is so many times the one before.
     pub growth: f64,
@@ -73,7 +73,7 @@ impl Default for Settings {
     }
 }
 
-/// What was measured of a node.
+/// The measurements of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     /// The node's name.
@@ -103,7 +103,7 @@ pub enum MeasureError {
     Failed {
         /// The workload, as `--workload` takes it.
         benchmark: String,
-        /// What happened.
+        /// The event, in words.
         why: String,
     },
     /// It was interrupted.

@@ -1,4 +1,4 @@
-//! What was measured, as tables and charts.
+//! The measurements, as tables and charts.
 
 use super::{Ceilings, Kernel, Measurements, Mechanism, Precision, Work};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};
@@ -9,7 +9,7 @@ use balar_charts::{Line, Lines, Roofline, RooflinePoint, Scale};
 pub struct Placed {
     /// Its name.
     pub name: String,
-    /// What was counted of it.
+    /// Its counts.
     pub work: Work,
 }
 

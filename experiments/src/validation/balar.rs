@@ -31,12 +31,12 @@ const SOURCE_APPLICATIONS: &str = "SAND2019-10389, table 3-5: V100 under nvprof,
 const SOURCE_MIX: &str = "SAND2019-10389, table 3-6: V100 under nvprof";
 const SOURCE_CLOCKS: &str = "SAND2019-10389, table 3-2: sweep of clocks";
 
-/// What the parts are made of.
+/// A part of the study.
 struct Part {
     description: PartDescription,
     /// The runs that it needs.
     jobs: fn(&Selection) -> Vec<Job>,
-    /// What they show.
+    /// Adds its tables and charts to the report.
     report: fn(&Selection, &Runs<ProgramFigures, Job>, &mut Report),
 }
 

@@ -1,7 +1,7 @@
 //! Studies: simulated beside measured.
 //!
-//! A [`Study`] has parts, each of which names the runs that it needs ([`Point`](runs::Point)) and makes tables, charts and comparisons of
-//! their figures. Another study is a file with a [`Study`], and a line in [`STUDIES`].
+//! A [`Study`] has parts. Each part names the runs that it needs ([`Point`](runs::Point)) and makes tables, charts and comparisons of their
+//! figures. Another study is a file with a [`Study`], and a line in [`STUDIES`].
 //!
 //! `runs.rs` makes many runs at a time, `report.rs` has tables and comparisons, `agreement.rs` how well columns agree, `side_by_side.rs` rows with a reference each,
 //! `recorded.rs` the tables of `validation/`, `programs.rs` programs of the user's, `instruction_mix.rs` classes of instructions; `balar`, `unified_memory`, `ldms` and
@@ -29,11 +29,11 @@ use std::collections::BTreeMap;
 pub struct Study {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it compares with what.
+    /// The two sides of its comparisons.
     pub summary: &'static str,
     /// How long all of it takes.
     pub duration: &'static str,
-    /// What can be chosen of it.
+    /// The parts that can be chosen.
     pub parts: &'static [PartDescription],
     /// The programs that can be chosen.
     pub programs: fn() -> Vec<&'static str>,
@@ -48,11 +48,11 @@ pub struct Study {
 pub struct PartDescription {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it compares with what.
+    /// The two sides of its comparisons.
     pub summary: &'static str,
 }
 
-/// What is to be run of a study.
+/// The choice of runs of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Names of parts; all where empty.

@@ -1,7 +1,7 @@
 //! Microbenchmarks and programs that were measured on Volta cards.
 //!
-//! Some rows of `validation/microbenchmarks.csv` are built-in workloads: these run again. Of the others (kernels that have to be assembled,
-//! programs that are not ours), the figures of the date stand beside the hardware's.
+//! Some rows of `validation/microbenchmarks.csv` are built-in workloads: these run again. The others are kernels that have to be assembled,
+//! and programs that are not ours: their figures of the date stand beside the hardware's.
 
 mod live;
 mod tables;
@@ -36,7 +36,7 @@ const RECORDED: [&tables::Recorded; 4] =
 /// The card as sold.
 const NODE: &str = "v100_sxm2_node";
 
-/// What a run shows.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     /// Cycles of an access or an instruction, as the workload measures them.

@@ -42,7 +42,7 @@ const TENSOR_FLOPS: u32 = 2 * 16 * 16 * 16 / 256;
 /// Elements at the start and end whose values are checked.
 const CHECKED: u64 = 1 << 14;
 
-/// What an element of the array, as the kernel accesses it, is.
+/// The type of an element of the array, as the kernel accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Precision {
     Double,
@@ -176,7 +176,7 @@ fn half_bits(value: f64) -> u16 {
 
 struct Launches {
     chains: Chains,
-    /// The first place, how many, and what arrived of them, of each buffer.
+    /// The first place and the number of elements in each buffer, and the copy that brings them.
     ends: Vec<(u64, u64, Transfer)>,
 }
 

@@ -32,7 +32,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Elements at the start and end whose values are checked.
 const CHECKED: u64 = 1 << 14;
-/// What an iteration reads and writes of an element.
+/// Bytes that an iteration reads and writes of an element.
 const ITERATION_BYTES: u64 = 16;
 
 struct Turns {
@@ -42,7 +42,7 @@ struct Turns {
     ends: Vec<(u64, u64, Transfer)>,
 }
 
-/// What `iterations` make of zero; the host's leave values as they are.
+/// The value after `iterations` from zero; the host's iterations leave values as they are.
 fn value_after(iterations: u64) -> f64 {
     // Nothing changes after some dozens.
     (0..iterations.min(4096)).fold(0.0, |value: f64, _| 0.5f64.mul_add(value, 1.0))

@@ -22,9 +22,9 @@ pub(super) const PART: Part = Part {
 const SM_CLOCKS: [u32; 3] = [500, 1312, 1800];
 /// Clocks of the memory, MHz; the first is the node's own.
 const MEMORY_CLOCKS: [u32; 3] = [877, 1200, 1600];
-/// What each step of the SMs' clock makes faster in the study.
+/// The speed-up by each step of the SMs' clock in the study.
 const SPEED_UPS: [f64; 2] = [2.5, 1.3];
-/// What the memory's clock makes faster at most in the study.
+/// The greatest speed-up by the memory's clock in the study.
 const MEMORY_SPEED_UP: f64 = 1.04;
 
 fn points() -> impl Iterator<Item = (u32, u32)> {

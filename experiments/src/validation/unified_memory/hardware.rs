@@ -25,7 +25,7 @@ fn points(selection: &Selection) -> Vec<Point> {
     chosen(selection).map(|program| program.point(HARDWARE_NODE, &[])).collect()
 }
 
-/// A program, and what its run shows.
+/// A program, and the figures of its run.
 type Row<'a> = (&'static Program, Option<&'a Figures>);
 
 fn report(selection: &Selection, runs: &Runs<Figures>, report: &mut Report) {
