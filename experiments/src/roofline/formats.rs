@@ -68,7 +68,7 @@ pub fn data_txt(found: &Measurements, placed: &[Placed]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The number with at least four significant digits, as the toolkit prints it.
+/// The number with two decimals, or with six where it is below 1.
 fn rounded(value: f64) -> f64 {
     if value >= 1.0 { (value * 100.0).round() / 100.0 } else { (value * 1e6).round() / 1e6 }
 }
