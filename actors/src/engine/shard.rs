@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
-/// Windows after which units are asked for what they have counted by launch: some tens of the shortest launches.
+/// Windows after which units are asked for their counts by launch: some tens of the shortest launches.
 const WINDOWS_BETWEEN_SHARES: u64 = 1 << 14;
 
 /// A unit and its way into a shard.
@@ -80,7 +80,7 @@ impl Message for RunWindows {
     type Result = ();
 }
 
-/// What came of [`RunWindows`].
+/// The result of [`RunWindows`].
 pub(super) struct Report {
     pub shard: usize,
     /// Messages for each shard.
@@ -103,10 +103,10 @@ impl Message for Report {
     type Result = ();
 }
 
-/// Hand in what the units have counted before this time. Nothing is left to happen before it.
+/// Hand in the counts of units before this time. Nothing is left to happen before it.
 pub(super) struct TakeSample {
     pub time: SimTime,
-    /// Say what units wait for, too.
+    /// Hand in the waits of units, too.
     pub with_waiting: bool,
     pub sample: ShardSample,
 }
@@ -115,7 +115,7 @@ impl Message for TakeSample {
     type Result = ();
 }
 
-/// What came of [`TakeSample`].
+/// The result of [`TakeSample`].
 pub(super) struct SampleReport {
     pub shard: usize,
     pub sample: ShardSample,
@@ -135,7 +135,7 @@ impl Message for CollectStatistics {
     type Result = ();
 }
 
-/// What a unit has to say at the end. `Err` = it panicked while it said so.
+/// The results of a unit at the end. `Err` = it panicked while it gave them.
 pub(super) struct UnitResult {
     pub unit: UnitId,
     pub statistics: Result<StatisticSink, String>,
@@ -179,10 +179,10 @@ pub(super) struct Desk {
     pub reports: Handoff<Report>,
 }
 
-/// What all shards know.
+/// The facts that all shards know.
 #[derive(Clone)]
 pub(super) struct Surroundings {
-    /// By unit: the smallest latency of its wires.
+    /// The smallest latency of each unit's wires.
     pub latencies: Arc<[SimTime]>,
     pub calendar: CalendarShape,
     pub epochs: Epochs,
@@ -190,7 +190,7 @@ pub(super) struct Surroundings {
     pub stop_at: SimTime,
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
-    /// Where somebody may hold the run, and ask it.
+    /// The control by which a watcher may hold the run, and ask it.
     pub control: Option<RunControl>,
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
@@ -211,7 +211,7 @@ impl Surroundings {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Has somebody asked for something that the coordinator does between windows?
+    /// Has a watcher asked for something that the coordinator does between windows?
     pub fn is_called(&self) -> bool {
         self.control.as_ref().is_some_and(RunControl::needs_attention)
     }
@@ -225,7 +225,7 @@ impl Surroundings {
 pub(super) struct Shard {
     index: usize,
     slots: Vec<Slot>,
-    /// What is on its way to each slot, and when each next has something to do.
+    /// The messages on their way to each slot, and when each next has something to do.
     out: Outbox,
     inbox: Inbox,
     /// When the window before began.
@@ -234,7 +234,7 @@ pub(super) struct Shard {
     messages: u64,
     /// Calls of its units so far.
     calls: u64,
-    /// What its units have counted by launch.
+    /// The counts of its units by launch.
     shares: LaunchTotals,
     /// Windows since they were last asked for it.
     windows_since_shares: u64,
@@ -286,7 +286,7 @@ impl Shard {
         }
     }
 
-    /// Hands over what is due at the start of `window`, where an epoch has ended since the last one.
+    /// Does the hand-overs that are due at the start of `window`, where an epoch has ended since the last one.
     #[cold]
     fn hand_over(&mut self, window: Window) {
         if self.surroundings.epochs.end_after(self.last_start) > window.start {
@@ -428,7 +428,7 @@ impl Shard {
         }
     }
 
-    /// Takes what units have counted by launch, so that no unit keeps it of many launches.
+    /// Takes the counts of units by launch, so that no unit keeps counts of many launches.
     #[cold]
     fn take_shares(&mut self) {
         self.windows_since_shares = 0;
