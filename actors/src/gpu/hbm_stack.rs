@@ -72,7 +72,7 @@ fn provides(text: &str) -> Vec<Capability> {
 /// An HBM stack.
 #[derive(Debug)]
 pub struct HbmStack {
-    /// By `PortId`.
+    /// The clients behind the ports, by `PortId`.
     behind: Vec<Behind>,
     /// Ports of all stacks of the row, over which lines spread before they come here.
     ports_of_row: u64,
@@ -88,7 +88,7 @@ struct Behind {
 }
 
 impl Behind {
-    /// Of port `index` of `ports`.
+    /// The client behind port `index` of `ports`.
     fn new(index: usize, ports: usize, channels: usize) -> Behind {
         let (first, end) = (index * channels / ports, (index + 1) * channels / ports);
         Behind { first, spread: (end > first + 1).then(|| SliceMap::xor((end - first) as u32)) }

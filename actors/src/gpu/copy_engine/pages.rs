@@ -53,7 +53,7 @@ impl CopyEngine {
         true
     }
 
-    /// A page, of so many bytes from an offset on, is ready to have its lines sent, where it has any: those of `rows`.
+    /// A page, of so many bytes from an offset on, is ready to have its lines sent, where it has any: the lines of `rows`.
     fn open_page(
         &mut self,
         engine: usize,

@@ -1,4 +1,4 @@
-//! What a copy engine is described by, and what it counts.
+//! The parameters of a copy engine, and its counters.
 
 use super::timeline::CopyTimeline;
 use super::{CopyEngine, Ports};
@@ -39,7 +39,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What a copy engine counts.
+    /// The counters of a copy engine.
     pub struct CopyEngineCounters {
         /// transfers done
         transfers: "transfer",
@@ -106,7 +106,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     Ok(Box::new(engine))
 }
 
-/// What is wrong with the parameters.
+/// The mistakes in the parameters.
 fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Problems {
     let mut problems = parameters.range_problems();
     if parameters.through_l2 && context.ports.get("memory").is_none() {

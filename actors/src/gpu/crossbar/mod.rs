@@ -60,7 +60,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar as a whole counts.
+    /// The counters of the crossbar as a whole.
     pub struct CrossbarCounters {
         /// packets from requesters to slices
         packets_request: "packet",
@@ -88,7 +88,7 @@ balar_protocol::counters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar counts of each slice.
+    /// The counters of the crossbar for each slice.
     pub struct SlicePortCounters {
         /// packets sent to the slice
         slice_packets_request: "packet",
@@ -144,7 +144,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
 
-/// What [`Unit::save`] writes of a crossbar.
+/// The saved state of a crossbar ([`Unit::save`]).
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
 
 /// Which side of the switch a port is on.
@@ -154,7 +154,7 @@ enum Side {
     Slice(u16),
 }
 
-/// What the parameters say of it, beside the shapes of its planes.
+/// Its parameters, beside the shapes of its planes.
 #[derive(Debug)]
 struct Fixed {
     clock: Clock,
@@ -167,12 +167,12 @@ struct Fixed {
 /// Where its ports lead.
 #[derive(Debug)]
 struct Wiring {
-    /// By `PortId`.
+    /// Sides, by `PortId`.
     sides: Vec<Side>,
     requester_ports: Vec<PortId>,
     slice_ports: Vec<PortId>,
-    /// The copy engine, through which pinned host memory is reached. What goes this way does not compete for ports: the link is
-    /// slower than any of them. Without it, pinned memory is timed as device memory. Its place among the requesters and its port.
+    /// The copy engine, through which pinned host memory is reached: its place among the requesters and its port. Its traffic does not
+    /// compete for ports: the link is slower than any of them. Without it, pinned memory is timed as device memory.
     host: Option<(usize, PortId)>,
 }
 

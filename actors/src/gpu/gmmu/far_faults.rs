@@ -10,24 +10,25 @@ use std::ops::Range;
 /// How a GMMU tells the driver of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum FaultReporting {
-    /// By a buffer from which the driver fetches, as NVIDIA's GPUs do. Each request is a fault of its own, the same page or not; a driver
-    /// finds several of one TLB and page and has them merged (NVIDIA's open kernel modules 595.45.04, `uvm_perf_fault_coalesce`).
+    /// Faults go to a buffer, from which the driver fetches them, as on NVIDIA's GPUs. Each request is a fault of its own, even on the same
+    /// page; a driver finds several of one TLB and page and has them merged (NVIDIA's open kernel modules 595.45.04,
+    /// `uvm_perf_fault_coalesce`).
     Buffered {
         /// Entries of the buffer.
         entries: u32,
-        /// Entries that a TLB can make between two replays; what faults beyond them waits for the next.
+        /// Entries that a TLB can make between two replays; further faults wait for the next.
         per_tlb: u32,
     },
-    /// By a message with the pages that fault in a cycle and that nothing waits for yet, as UVMSmart does.
+    /// A message has the pages that fault in a cycle and that nothing waits for yet, as in UVMSmart.
     EachCycle,
 }
 
-/// What is to be done about requests that have faulted.
+/// The work to do about requests that have faulted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewFault {
     /// Nothing waited for the page yet.
     pub is_first: bool,
-    /// Entries of which the driver is or will be told.
+    /// Entries that the driver is or will be told of.
     pub entries: u32,
     /// The driver is told that the buffer is no longer empty.
     pub is_pending: bool,
@@ -38,7 +39,7 @@ pub struct NewFault {
 /// The requests that wait for pages (the miss-status registers of far faults), and the fault buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FarFaults {
-    /// By page, in the order in which they came.
+    /// Requests by page, in the order in which they came.
     waiting: BTreeMap<u64, Vec<Asked>>,
     /// The fault buffer.
     buffer: VecDeque<FaultEntry>,
@@ -46,7 +47,7 @@ pub struct FarFaults {
     overflows: u32,
     /// Entries that each TLB has made since the last replay.
     of_tlb: Vec<u32>,
-    /// Faults of this cycle of which the driver is to be told, where it is told each cycle.
+    /// Faults of this cycle that the driver is to be told of, where it is told each cycle.
     fresh: Vec<FaultEntry>,
     fresh_cycle: u64,
 }

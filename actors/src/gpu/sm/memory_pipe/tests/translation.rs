@@ -1,4 +1,4 @@
-//! What waits for the GMMU, what the TLBs keep of its answers, and what they drop.
+//! Requests that wait for the GMMU, the entries that TLBs keep of its answers, and the entries that they drop.
 
 use super::*;
 use balar_protocol::translation::{FaultKind, PageAccess, Translation};
@@ -7,14 +7,14 @@ pub(super) const MIB: u64 = 1 << 20;
 pub(super) const PAGE: u64 = 4096;
 const GMMU: PortId = PortId(1);
 
-/// What the SM has sent.
+/// A message that the SM has sent.
 #[derive(Debug, PartialEq)]
 enum Sent {
     /// A request: line, whose memory.
     Request(u64, Aperture),
     /// A question to the GMMU: number, address, access.
     Asks(u32, u64, PageAccess),
-    /// What waits besides: number, page, requests, access.
+    /// Requests that wait besides: number, page, requests, access.
     Joins(u32, u64, u32, PageAccess),
     Used(u64, u32, bool),
     Invalidated(u32),
