@@ -4,11 +4,12 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 //!
-//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over. `threads.rs` has the
-//! program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages for the copy engines,
-//! `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask. A copy that is not timed is an entry of this unit's own log, and is
-//! done when the epoch ends. Managed memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port
-//! `managed`: then prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
+//! The driver has no clock: this unit charges the costs of calls, sends the effects on their way, and tells the driver when work is over.
+//! `threads.rs` has the program's threads and their calls, `costs.rs` the costs of calls, `effects.rs` the driver's effects, `dma.rs` pages
+//! for the copy engines, `conditions.rs` the conditions of graphs, `activity.rs` the work of devices, for tools that ask. A copy that is
+//! not timed is an entry of this unit's own log, and is done when the epoch ends. Managed memory is timed as the memory of whichever GPU
+//! accesses it, unless a driver of unified memory is wired to the port `managed`: then prefetches, copies, fills, synchronisations and the
+//! program's own accesses wait for that driver.
 
 mod activity;
 mod conditions;
@@ -103,7 +104,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the host CPU counts.
+    /// The counters of the host CPU.
     pub struct HostCpuCounters {
         /// CUDA calls made
         calls: "call",
@@ -216,12 +217,12 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     Ok(Box::new(host))
 }
 
-/// What the host CPU starts with: the first one that is built takes it.
+/// The parts that the host CPU starts with: the first one that is built takes them.
 #[derive(Default)]
 pub struct Start {
     /// The program; `None` where there is none.
     pub host: Option<Box<dyn Host>>,
-    /// What is loaded before the run.
+    /// The code that is loaded before the run.
     pub tables: DriverTables,
     /// Which code of modules is loaded during it.
     pub code: CodeChoice,
@@ -231,7 +232,7 @@ pub struct Start {
     pub other_nodes: &'static [OtherNode],
 }
 
-/// What the host CPU knows of its node.
+/// The host CPU's view of its node.
 struct NodeView<'a> {
     /// The GPUs in the order of the topology.
     gpus: &'a [GpuDescription],
@@ -268,11 +269,11 @@ struct HostCpu {
     memory: Arc<DeviceMemory>,
     writer: Writer,
     driver: Driver,
-    /// What the driver wants done; empty between calls of it.
+    /// The driver's effects; empty between calls of it.
     effects: Vec<Effect>,
     /// The program; `None` where there is none.
     host: Option<Box<dyn Host>>,
-    /// When the program is asked what it does, beside when a call of it returns.
+    /// When the program is asked for its next act, beside the times when a call of it returns.
     ask_at: Option<SimTime>,
     /// The program has ended.
     ended: bool,
@@ -289,15 +290,15 @@ struct HostCpu {
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
-    /// What devices do and have done, for tools that ask.
+    /// The work of devices, for tools that ask.
     activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
 }
 
-/// What the unit does by itself.
+/// An act of the unit by itself.
 enum Event {
-    /// The program is asked what it does.
+    /// The program is asked for its next act.
     Ask,
     /// A thread goes on.
     Thread(ThreadId),
@@ -355,7 +356,7 @@ impl HostCpu {
         }
     }
 
-    /// Begins what has nothing left to wait for.
+    /// Begins work that has nothing left to wait for.
     fn begin_work(&mut self, now: SimTime, out: &mut Outbox) {
         self.driver.begin(now);
         self.carry_out(now, out);
@@ -401,8 +402,8 @@ impl HostCpu {
         }
     }
 
-    /// Gives the program what kernels have printed. The end of a kernel comes here more than an epoch after what it printed, so all of that
-    /// is there.
+    /// Gives the program the text that kernels have printed. The end of a kernel comes here more than an epoch after its text, so all of
+    /// its text is there.
     fn take_printed(&mut self) {
         let contexts: Vec<ContextId> = self.driver.contexts().collect();
         for context in contexts {
@@ -428,7 +429,7 @@ impl HostCpu {
         self.clock.cycle_at_or_after(end - start)
     }
 
-    /// What the unit does next by itself.
+    /// The next act of the unit by itself.
     fn next_event(&self) -> Option<(SimTime, Event)> {
         let ask = self.ask_at.map(|at| (at, Event::Ask));
         let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
@@ -471,7 +472,7 @@ impl HostCpu {
     }
 }
 
-/// What the program is told where kernels have printed more than there is room for; nothing where they have not.
+/// The message to the program where kernels have printed more than there is room for; nothing where they have not.
 fn lost_output(lost: u64, capacity: u64) -> String {
     let outputs = match lost {
         0 => return String::new(),

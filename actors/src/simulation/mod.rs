@@ -1,4 +1,4 @@
-//! From a topology and a host program to a result: builds the node, runs it, collects what came of it.
+//! From a topology and a host program to a result: builds the node, runs it, collects the results.
 
 mod description;
 mod error;
@@ -37,14 +37,14 @@ pub type InitialCode = Vec<Vec<CodeFile>>;
 /// The code of a run's kernels.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceCode {
-    /// What is loaded from the start.
+    /// The code that is loaded from the start.
     pub initial: InitialCode,
     /// Which code is loaded of the modules that programs bring, and whether the PTX that is loaded from the start is assembled.
     pub choice: CodeChoice,
 }
 
 impl DeviceCode {
-    /// What is loaded for a GPU from the start, if anything.
+    /// The code that is loaded for a GPU from the start, if any.
     fn of_gpu(&self, gpu: usize, compute_capability: (u32, u32)) -> Result<Option<ModuleSource>, LoadError> {
         let Some(files) = self.initial.get(gpu).filter(|files| !files.is_empty()) else { return Ok(None) };
         let (cubins, texts): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|(name, _)| is_cubin(name));
@@ -78,7 +78,7 @@ pub fn simulate_program(
     Ok(result)
 }
 
-/// What a host program that is not built in needs to know of its node.
+/// The facts about its node that a host program needs which is not built in.
 #[derive(Debug)]
 pub struct HostSurroundings {
     /// The devices, as programs see them.
@@ -87,8 +87,8 @@ pub struct HostSurroundings {
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 
-/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. Of the modules that it brings, it runs the code
-/// that `choice` says.
+/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. `choice` decides which code of the modules that it
+/// brings runs.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the memory of a block is used for, in the order of eviction.
+/// The use of a block's memory, in the order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ChunkUse {
     /// Nothing: no page of the block lies there any more.
@@ -18,7 +18,7 @@ pub enum ChunkUse {
     Used,
 }
 
-/// Evicts 2 MiB of memory with all pages in it: what is unused first, then what was discarded, then what was given memory longest ago.
+/// Evicts 2 MiB of memory with all pages in it: unused memory first, then discarded memory, then memory that was given longest ago.
 /// Accesses do not count (NVIDIA's open kernel modules 595.45.04: lists of root chunks).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DriverEviction {
@@ -29,7 +29,7 @@ pub struct DriverEviction {
 }
 
 impl DriverEviction {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> DriverEviction {
         DriverEviction { options, chunks: BTreeMap::new(), order: BTreeSet::new(), time: 0 }
     }

@@ -1,4 +1,4 @@
-//! Eviction: what leaves the memory of a GPU when it is full.
+//! Eviction: the pages that leave the memory of a GPU when it is full.
 //!
 //! A policy of one's own is a file with a type that implements [`EvictionPolicy`], and a line in the list of [`EvictionChoice`].
 //! When an eviction is due says [`Frames`].
@@ -26,17 +26,17 @@ use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// What a policy asks about the memory from which it evicts.
+/// The questions of a policy about the memory from which it evicts.
 pub trait MemoryView {
     /// How many pages the block has.
     fn pages(&self, block: BlockId) -> usize;
     /// The block's pages in this memory.
     fn resident(&self, block: BlockId) -> PageSet;
-    /// Of these, the ones that may go now: no access to them is under way, and they do not wait for a write-back.
+    /// The pages among these that may go now: no access to them is under way, and they do not wait for a write-back.
     fn evictable(&self, block: BlockId) -> PageSet;
 }
 
-/// What one decision evicts. Its contiguous runs of pages are written back one by one, ascending.
+/// The pages that one decision evicts. Their contiguous runs are written back one by one, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The block.
@@ -45,7 +45,7 @@ pub struct Victim {
     pub pages: PageSet,
 }
 
-/// Chooses what leaves a memory. Time is the order of the calls.
+/// Chooses the pages that leave a memory. Time is the order of the calls.
 pub trait EvictionPolicy: Debug + Send {
     /// A page that is in the memory was accessed.
     fn accessed(&mut self, block: BlockId, page: usize, access: Access);
@@ -61,7 +61,8 @@ pub trait EvictionPolicy: Debug + Send {
         let _ = (block, chunk_use);
     }
 
-    /// What to evict now; nothing where nothing may go. The policy forgets it when it is told that it [left](EvictionPolicy::left).
+    /// The pages to evict now; nothing where nothing may go. The policy forgets them when it is told that they
+    /// [left](EvictionPolicy::left).
     fn victim(&mut self, memory: &dyn MemoryView, random: &mut Pcg32) -> Option<Victim>;
 
     /// The state as bytes.
@@ -71,7 +72,7 @@ pub trait EvictionPolicy: Debug + Send {
     /// Where it cannot be written.
     fn save(&self) -> Result<Vec<u8>, StateError>;
 
-    /// Takes back what [`EvictionPolicy::save`] wrote, the options included.
+    /// Takes back the state that [`EvictionPolicy::save`] wrote, the options included.
     ///
     /// # Errors
     ///
@@ -94,14 +95,15 @@ macro_rules! saved_by_serde {
 }
 use saved_by_serde;
 
-/// What all policies have in common.
+/// The common options of all policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvictionOptions {
     /// Percent of a policy's list, from the first candidate on, that is spared (UVMSmart's `reserve_accessed_page_percent`: 0, and 10 and
     /// 20 in its studies).
     pub reserve_percent: u32,
-    /// Policies by leaves evict a leaf of which only some pages are there too. UVMSmart does not: under on-demand paging it finds no victim.
+    /// Policies by leaves also evict a leaf that has only some of its pages there. UVMSmart does not: under on-demand paging it finds no
+    /// victim.
     pub partial_leaves: bool,
 }
 
@@ -125,7 +127,7 @@ macro_rules! eviction_choices {
             /// The choices, in the order of their list.
             pub const ALL: &'static [EvictionChoice] = &[$(EvictionChoice::$choice),*];
 
-            /// The policy, of an empty memory.
+            /// The policy for an empty memory.
             pub fn build(self, options: EvictionOptions) -> Box<dyn EvictionPolicy> {
                 match self {
                     $( EvictionChoice::$choice => Box::new(<$type>::new(options)), )*
@@ -146,7 +148,7 @@ eviction_choices! {
     RandomPage => RandomPage,
     /// Leaves of 64 KiB, of the block least recently accessed (UVMSmart).
     SequentialLocal => SequentialLocalEviction,
-    /// Such a leaf, and what is left of neighbourhoods that are less than half full (UVMSmart).
+    /// Such a leaf, and the rest of neighbourhoods that are less than half full (UVMSmart).
     Tree => TreeEviction,
     /// Whole blocks in the order in which the driver has given them memory.
     #[default]

@@ -1,4 +1,4 @@
-//! Prefetchers: what moves besides the pages that faulted.
+//! Prefetchers: pages that move besides the ones that faulted.
 //!
 //! A prefetcher of one's own is a file with a type that implements [`Prefetcher`], and a line in the list of [`PrefetcherChoice`].
 
@@ -59,7 +59,7 @@ impl BlockFaults {
         }
     }
 
-    /// Of these pages, those that the block has and that neither faulted nor are at the destination.
+    /// The pages among these that the block has and that neither faulted nor are at the destination.
     fn absent(&self, pages: PageSet) -> PageSet {
         pages.intersection(PageSet::range(self.block.clone())).difference(self.resident).difference(self.faulted)
     }
@@ -70,17 +70,17 @@ impl BlockFaults {
     }
 }
 
-/// The leaves of which at least one page is in the set, whole.
+/// The leaves with at least one page in the set, whole.
 fn whole_leaves(pages: PageSet) -> PageSet {
     pages.leaves().fold(PageSet::EMPTY, |leaves, leaf| leaves.union(PageSet::leaf(leaf)))
 }
 
-/// Decides what moves besides the faulted pages.
+/// Decides which pages move besides the faulted ones.
 pub trait Prefetcher: Debug + Send {
     /// The pages to move besides the faulted. Neither faulted nor resident pages are among them, nor any that the block lacks.
     fn prefetch(&mut self, faults: &BlockFaults, random: &mut Pcg32) -> PageSet;
 
-    /// What the prefetcher has learnt, as bytes; nothing for those that learn nothing.
+    /// The learnt state of the prefetcher, as bytes; nothing for prefetchers that learn nothing.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ pub trait Prefetcher: Debug + Send {
         Ok(Vec::new())
     }
 
-    /// Takes back what [`Prefetcher::save`] wrote.
+    /// Takes back the state that [`Prefetcher::save`] wrote.
     ///
     /// # Errors
     ///
