@@ -1,5 +1,5 @@
-//! What the prefetcher of unified memory does, on the node of `topologies/v100_next_leaf.ron` and beside `v100_node`, which differs from it
-//! in nothing else.
+//! The effect of the prefetcher of unified memory, on the node of `topologies/v100_next_leaf.ron` and beside `v100_node`, which differs
+//! from it in nothing else.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;

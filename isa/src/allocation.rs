@@ -71,8 +71,8 @@ struct Interval {
     last: u32,
 }
 
-/// Finds a place for every register. `order` names the instruction, an index into `uses`, at each place of the code. It is one that
-/// keeps blocks and dependences, so that `liveness`, of the order of the text, still tells what is live where blocks begin and end.
+/// Finds a place for every register. `order` names the instruction, an index into `uses`, at each place of the code. The order keeps blocks
+/// and dependences, so that `liveness`, computed for the order of the text, still tells the live registers where blocks begin and end.
 pub(crate) fn allocate(
     graph: &Graph,
     liveness: &Liveness,

@@ -4,7 +4,7 @@ use super::state::Estimate;
 use std::time::Duration;
 
 /// The time that is left when `done` CTAs of `planned` have ended in this real time. `is_program`: a program that computes by itself
-/// decides what is launched.
+/// decides which kernels are launched.
 pub fn estimate(done: u64, planned: Option<u64>, took: Duration, is_program: bool) -> Estimate {
     let unknown = |basis: &str| Estimate { basis: basis.to_owned(), ..Estimate::default() };
     let Some(planned) = planned.filter(|planned| *planned > 0) else {

@@ -1,4 +1,4 @@
-//! How the code is laid out: what is in one folder can be read at a glance.
+//! How the code is laid out: the contents of one folder can be read at a glance.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -508,7 +508,7 @@ impl Play {
         self.trace.iter().map(|(_, words)| words.as_str()).collect()
     }
 
-    /// Does an address belong to an allocation, or to a mapping that somebody may access?
+    /// Does an address belong to an allocation, or to a mapping that some process may access?
     pub fn is_mapped(&self, address: u64) -> bool {
         self.gpus_of(address) != 0
     }

@@ -94,7 +94,7 @@ fn register(bits: u32, letter: char) -> String {
     }
 }
 
-/// Runs instructions with several destinations on every row; all destinations must be what is expected.
+/// Runs instructions with several destinations on every row; all destinations must be as expected.
 ///
 /// # Panics
 ///
@@ -120,7 +120,7 @@ pub fn check_all(
     assert!(wrong == 0, "{instructions}: {wrong} of {} cases are wrong\n{message}", rows.len());
 }
 
-/// Runs the instruction on every row and hands each result to `verdict`, which says what is wrong with it.
+/// Runs the instruction on every row and hands each result to `verdict`, which names its mistake.
 ///
 /// # Panics
 ///

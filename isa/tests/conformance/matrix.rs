@@ -1,4 +1,4 @@
-//! Matrix instructions against exact products of small integers, and against what is published of the tensor cores' sums.
+//! Matrix instructions against exact products of small integers, and against published findings about the tensor cores' sums.
 
 use crate::machine;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Loads, stores and addresses: widths, extension, vectors, spaces, and what is refused.
+//! Loads, stores and addresses: widths, extension, vectors, spaces, and refused forms.
 
 use crate::cases::{check, product, run};
 use crate::machine;

@@ -1,4 +1,4 @@
-//! Operands that do not fit are errors that say so; what fits is not refused.
+//! Operands that do not fit are errors that say so; operands that fit are not refused.
 
 use balar_isa::module::PtxModule;
 

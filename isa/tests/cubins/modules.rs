@@ -1,4 +1,4 @@
-//! Cubins as modules: where their variables lie, what they begin with, how their kernels are linked.
+//! Cubins as modules: the places of their variables, their initial values, the linking of their kernels.
 
 use super::{DEVICE_PRINT_SM_75, VECTORADD_SM_70, VECTORADD_SM_75};
 use balar_isa::execution::SystemCall;

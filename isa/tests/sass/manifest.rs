@@ -1,4 +1,4 @@
-//! The manifest of encodings: what the tables have, and what of it the lowering takes.
+//! The manifest of encodings: the encodings of the tables, and the forms that the lowering takes.
 
 use super::{SM_70, SM_75, listing};
 use balar_isa::machine::{MachineCode, lower};

@@ -1,4 +1,4 @@
-//! `--live` and `watch`, by real processes: what they say, whom they refuse, and that nothing of them stays or changes a result.
+//! `--live` and `watch`, by real processes: their output, their refusals, and that nothing of them stays or changes a result.
 #![expect(clippy::disallowed_types, reason = "the tests wait for processes in real time")]
 
 use crate::call::{Called, call, call_in};

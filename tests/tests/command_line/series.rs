@@ -1,4 +1,4 @@
-//! `--sample-interval`: what units have counted as time series, in each of its forms.
+//! `--sample-interval`: the counts of units as time series, in each of its forms.
 
 use crate::call::{Called, call_in};
 use balar_tests::assert_snapshot;

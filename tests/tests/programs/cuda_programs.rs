@@ -287,7 +287,7 @@ fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler,
     }
 }
 
-/// Runs a program on a simulated node; says what is not as it should be.
+/// Runs a program on a simulated node; says what went wrong.
 fn run(program: &Program, executable: &Path, topology: &str, expected: &str) -> Result<(), String> {
     run_with(program, executable, &["--topology".as_ref(), topology.as_ref()], expected)
 }

@@ -1,7 +1,7 @@
-//! Programs that use managed memory by their own pointers, on a node that moves its pages: what they access is seen as it happens.
+//! Programs that use managed memory by their own pointers, on a node that moves its pages: their accesses are seen as they happen.
 //!
 //! Where the system refuses to tell of accesses (userfaultfd), a program says so and its managed memory is taken to be used by the host
-//! between its waits: the tests of what is seen then end with a word on standard error, the others hold all the same.
+//! between its waits. Tests of seen accesses then end with a message on standard error; the others hold all the same.
 
 #![expect(clippy::print_stderr, reason = "says which test has found nothing to test")]
 

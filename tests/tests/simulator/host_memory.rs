@@ -1,4 +1,4 @@
-//! Kernels that access pinned and managed memory, and what lies beside allocations.
+//! Kernels that access pinned and managed memory, and bytes beside allocations.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
