@@ -117,7 +117,7 @@ impl Program {
         if own == 0 || bytes <= own {
             return None;
         }
-        // What lies behind the stack keeps its alignment.
+        // Memory behind the stack keeps its alignment.
         let growth = (bytes - own).next_multiple_of(LARGEST_ALIGNMENT);
         let mut program = self.clone();
         let mut all = 0;

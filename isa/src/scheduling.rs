@@ -110,7 +110,7 @@ pub(crate) fn schedule(
 ) -> Vec<u32> {
     let regions = regions(graph, liveness, uses, nodes, widths);
     let pressure = regions.iter().map(|region| region.pressure).max().unwrap_or(0);
-    // Registers are given out eight at a time: what is left of the last eight costs nothing.
+    // Registers are given out eight at a time: the rest of the last eight costs nothing.
     let spare = ((pressure + 4 + 7) / 8 * 8 - 4).max(MOST_WORDS_AT_FULL_OCCUPANCY);
     let limit = |pressure: i32| pressure.max(spare).max((pressure + EXTRA_REGISTERS).min(MOST_REGISTERS));
     in_order(&regions, nodes, uses.len(), limit)

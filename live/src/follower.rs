@@ -316,7 +316,7 @@ impl Follower {
     fn rates(&self, now: CountsAtTime) -> [f64; 3] {
         let mut before = self.past.front().copied().unwrap_or(now);
         if self.is_over {
-            // Those of the whole run, without what came before it and the time for which it was held.
+            // Those of the whole run, without the time before it and the time for which it was held.
             let began = self.began.unwrap_or_default() + self.held;
             before = CountsAtTime { wall: began, sim_ps: 0, messages: 0, instructions: 0 };
         }
@@ -382,12 +382,12 @@ impl Observer for Follower {
                 self.asked = None;
                 self.waiting = sample.waiting.to_vec();
             }
-            // Another observer's: what is shown is of the stretch from one question to the next.
+            // Another observer's: its values are about the stretch from one question to the next.
             SampleKind::Due if self.is_measured => return,
             SampleKind::Due => {}
             SampleKind::Last => {
                 (self.is_over, self.asked) = (true, None);
-                // What stays to be looked at is that of the whole run.
+                // The last values to be looked at are those of the whole run.
                 self.reading = self.reading.take().map(|reading| SampleReading::new(reading.layout, &self.node));
                 (self.measured, self.is_measured) = (SimTime::ZERO, false);
             }

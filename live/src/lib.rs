@@ -192,6 +192,6 @@ async fn publish(shared: Arc<Shared>, mut memory: Option<SharedBoard>, mut stopp
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // What has been handed to connections is sent.
+    // Bytes that have been handed to connections are sent.
     tokio::time::sleep(Duration::from_millis(20)).await;
 }

@@ -59,7 +59,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             });
             let mut builder = hyper::server::conn::http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-            // A client that breaks off, or sends what is no request, has had its answer.
+            // A client that breaks off, or sends no valid request, has had its answer.
             let _ = builder.serve_connection(TokioIo::new(connection), service).await;
             drop(place);
         });

@@ -152,7 +152,7 @@ impl NameReader<'_> {
             match letter {
                 '<' => component.arguments = Some((self.arguments(), String::new())),
                 '(' => {
-                    // What an anonymous namespace is called, or parameters.
+                    // The name of an anonymous namespace, or parameters.
                     component.is_function |= !self.rest.starts_with("anonymous namespace)");
                     self.skip_parameters();
                 }

@@ -380,7 +380,7 @@ impl KernelEntry<'_> {
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
         let counters = &self.0.counters.ctas;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
-        // Of a launch that was not timed, what needs timing is 0.
+        // Counts of a launch that was not timed are 0 where they need timing.
         [
             ("inst_executed_per_cycle", of(counters.inst_executed, self.0.cycles)),
             ("thread_inst_executed_per_inst_executed", of(counters.thread_inst_executed, counters.inst_executed)),

@@ -74,7 +74,7 @@ impl SweepFolder {
             if !try_lock(&file, true).map_err(failed("lock", &shared))? {
                 return Err(SweepError::InUse(path.to_owned()));
             }
-            // A folder that is no sweep's keeps what it has.
+            // A folder that is no sweep's keeps its contents.
             if path.join(definition::FILE).exists() {
                 clear(path)?;
             }

@@ -88,7 +88,7 @@ fn watch(mut child: KilledOnDrop, interrupt: &AtomicBool) -> io::Result<Ended> {
             stderr = None;
         }
         if ended {
-            // Others may hold the other end of the pipe; what they still say is nobody's concern.
+            // Others may hold the other end of the pipe; their further output does not matter.
             return Ok(Ended { status: child.0.wait()?, said: said.text(), interrupted: waited.is_some() });
         }
         if interrupt.load(Ordering::Relaxed) {

@@ -150,7 +150,7 @@ mod tests {
             (Some(0), Some("completed"), false, Some(PointStatus::Done)),
             (Some(0), Some("stop_time"), false, Some(PointStatus::Done)),
             (Some(1), Some("completed"), false, Some(PointStatus::WrongResult)),
-            // The document could not be written, or a part of what belongs to it.
+            // The document could not be written, or a part of it.
             (Some(0), None, false, None),
             (Some(2), Some("completed"), false, None),
             (Some(2), None, false, Some(PointStatus::BadConfiguration)),

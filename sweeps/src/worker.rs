@@ -168,7 +168,7 @@ impl Worker<'_> {
             if waits {
                 thread::sleep(PERIOD);
             }
-            // A point that somebody else was at has just been run.
+            // A point that another process was at has just been run.
             match self.look_at(index, self.running.retry_failed && !waits) {
                 Ok(looked) => self.note(index, looked),
                 Err(error) => {

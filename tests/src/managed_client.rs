@@ -537,7 +537,7 @@ fn batches(driver: &Driver) -> Result<(), Failure> {
     words.expect(0, 2)?;
     words.expect(1, 1)?;
     others.expect(0, 2)?;
-    // What is discarded is written before it is read.
+    // Discarded memory is written before it is read.
     driver.call("cuMemDiscardBatchAsync", &there.discard(0, stream))?;
     driver.call("cuMemDiscardAndPrefetchBatchAsync", &back.prefetch(0, stream))?;
     driver.call("cuStreamSynchronize", &[stream])?;

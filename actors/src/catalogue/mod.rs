@@ -62,7 +62,7 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
     let Ok(StructKeys(given)) = ron::from_str(&format!("({body}")) else { return format!("({body}") };
     let absent = definitions.iter().filter(|definition| !given.iter().any(|key| key == definition.name));
     let defaults = absent.filter_map(|definition| Some(format!("{}: {}, ", definition.name, definition.default?)));
-    // Before the keys that are given, of which the last one may have a comma behind it, or a comment.
+    // Before the given keys. The last of them may have a comma behind it, or a comment.
     format!("({}{body}", defaults.collect::<String>())
 }
 

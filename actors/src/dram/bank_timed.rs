@@ -382,7 +382,7 @@ impl BankTimedChannel {
             queue.entries.push_back(entry);
             state.busy[direction] |= 1 << bank;
             state.counts[direction] += 1;
-            // Only the first entry of a bank, and the first that hits, change what the bank may do.
+            // Only the first entry of a bank, and the first that hits, change the bank's next commands.
             if direction == usize::from(state.draining) && (first || hits) {
                 if self.row.is_some_and(|row| row.bank == bank && row.cycle != u64::MAX) {
                     self.row = None;

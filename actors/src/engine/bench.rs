@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_unit_that_forgets_to_wake_stays_asleep() {
         let (sent, calls) = run(Mistake::ForgetsToWake, SimTime(1_000));
-        // The second message wakes it for what was due before; nothing wakes it for its own.
+        // The second message wakes it for work that was due before; nothing wakes it for its own.
         assert_eq!(calls.len(), 3);
         assert!(matches!(sent, Err(BrokenRule::Panicked { .. })), "what was due before is in the past: {sent:?}");
     }

@@ -95,7 +95,7 @@ impl Inbox {
         while left < second && right < messages.len() {
             let (Some(first), Some(other)) = (&messages[left], &messages[right]) else { break };
             let (first, other) = (arrival(first, left), arrival(other, right));
-            // What was sent first has the smaller place.
+            // The message that was sent first has the smaller place.
             let is_left = first < other;
             order.push(if is_left { first } else { other });
             left += usize::from(is_left);
@@ -251,7 +251,7 @@ mod tests {
                 .map(|number| (SimTime(500 + random.next_u64() % span), UnitId((random.next_u64() % 5) as u32), number))
                 .collect();
             if runs == 2 {
-                // Two senders, each of which sends in order.
+                // Two senders. Each sends in order.
                 sent.iter_mut().for_each(|(_, source, number)| *source = UnitId(u32::from(*number < count / 3)));
                 sent[..count as usize / 3].sort_unstable();
                 sent[count as usize / 3..].sort_unstable();

@@ -176,7 +176,7 @@ impl Pending {
     /// Adds a message that lies after the calendar as it stands; none that is added from now on arrives before `floor`.
     #[cold]
     pub fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
-        // The unit may have slept for long: the calendar starts with what is there.
+        // The unit may have slept for long: the calendar starts with the present messages.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
         self.bring_near(buffers);
         self.earliest = self.earliest.min(message.time);
@@ -217,7 +217,7 @@ impl Pending {
             buffers.give(inbox.append(std::mem::take(self.span(number)).messages));
             number += 1;
             if self.near == inbox.len() {
-                // An idle stretch: on to what lies far ahead, if that is due.
+                // An idle stretch: on to the messages that lie far ahead, if these are due.
                 match self.later.peek() {
                     Some(far) if far.message.time < until => number = number.max(self.shape.number(far.message.time)),
                     _ => break,

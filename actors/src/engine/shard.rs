@@ -433,7 +433,7 @@ impl Shard {
     fn take_shares(&mut self) {
         self.windows_since_shares = 0;
         for slot in self.slots.iter_mut().filter(|slot| !slot.failed) {
-            // What panics here is reported when the statistics are collected.
+            // A panic here is reported when the statistics are collected.
             let _ = contain(|| slot.unit.shares(&mut self.shares));
         }
     }
@@ -456,7 +456,7 @@ impl Shard {
             }
             if is_read {
                 slot.has_run = false;
-                // What panics here is reported when the statistics are collected.
+                // A panic here is reported when the statistics are collected.
                 let given = contain(|| {
                     let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
                     slot.unit.statistics(&mut sink);

@@ -462,7 +462,7 @@ impl HostCpu {
                         self.work_done(time, out);
                     }
                     if self.ended {
-                        // What waited for host functions of the program.
+                        // Calls that waited for host functions of the program.
                         self.begin_work(time, out);
                     }
                 }

@@ -362,7 +362,7 @@ impl<T: Interposer> Interposed<T> {
                         io.send_response(MemoryResponse { id, return_port, ..response }, io.link.latency);
                     }
                     Some(UnderWay::Own(own)) => state.on_response(response, own, io),
-                    // An answer to nothing that was asked: whoever sent it, nobody waits.
+                    // An answer without a request: nothing waits for it.
                     None => {}
                 }
             }

@@ -316,7 +316,7 @@ impl Log {
         definition: &UnitDefinition,
         updates_copies: bool,
     ) -> Result<Option<String>, BrokenProtocol> {
-        // What arrives at a time comes before what leaves then.
+        // An arrival at a time comes before a departure then.
         self.events.sort_by_key(|(time, departure, place, ..)| (*time, *departure, *place));
         let name = definition.ports[usize::from(upstream.0)].name;
         let mut conversation = Conversation::new([(upstream, name.to_owned())]);

@@ -177,7 +177,7 @@ fn run(
     info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, given_up, .. } = report;
-    // A unit that has not returned may hold what it writes to.
+    // A unit that has not returned may hold the memory that it writes to.
     let has_returned = given_up.is_none();
     for kernel in statistics.kernels.iter() {
         let KernelRecord { launch, name, gpu, cycles, start_ps, end_ps, .. } = kernel;

@@ -232,7 +232,7 @@ mod tests {
         check(prefer(Gpu(1)), None, nowhere, Read, Gpu(0), PlacementRule::FirstTouch, Gpu(0));
         check(accessed_by(Gpu(0)), None, at_host, Write, Gpu(0), PlacementRule::AccessedBy, Host);
         check(accessed_by(Gpu(1)), None, at_host, Write, Gpu(0), PlacementRule::Requester, Gpu(0));
-        // The host cannot map what lies at a GPU.
+        // The host cannot map the memory of a GPU.
         check(accessed_by(Host), None, at_gpu, Read, Host, PlacementRule::Requester, Host);
         check(prefer(Host), None, PageState::At(Gpu(1)), Read, Gpu(0), PlacementRule::PreferredLocation, Host);
         check(prefer(Gpu(0)), None, at_gpu, Read, Host, PlacementRule::Requester, Host);

@@ -94,7 +94,7 @@ fn want(kind: u32, wanted: bool) -> Outcome {
     }
     let mut profiler = profiler();
     if !wanted {
-        // What has happened until now is told all the same.
+        // Work until now is told all the same.
         profiler.collect()?;
     }
     let before = profiler.kinds;

@@ -287,7 +287,7 @@ mod tests {
         assert_eq!([times(&made[4]), times(&made[5])], [(2100, 2130), (2130, 2135)]);
         assert_eq!((word(&made[4], 48), word(&made[4], 52), word(&made[4], 92)), (9, 4, 1));
         assert!(made[4][200..].iter().all(|byte| *byte == 0));
-        // Work of a call that is not known is left out; what is known is kept.
+        // Work of an unknown call is left out; work of known calls is kept.
         assert_eq!(records.of(wanted, Vec::new(), &[kernel(7, 0, 1), kernel(0, 4_000_000, 4_000_000)]).len(), 1);
     }
 

@@ -68,7 +68,7 @@ pub(super) fn cubins(
         }
     }
     if cubins.iter().any(is_linked) {
-        // Pieces are there beside what the linker made of them.
+        // Pieces are there beside the linker's output for them.
         cubins.retain(is_linked);
     }
     Ok(cubins)

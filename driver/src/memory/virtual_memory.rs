@@ -352,7 +352,7 @@ impl VirtualMemory {
                 effects.change(MemoryChange::Copy { destination, source: start, bytes: mapping.bytes });
             }
         }
-        // What is mapped there next begins with bytes of its own, or with zeros.
+        // The next memory that is mapped there begins with bytes of its own, or with zeros.
         effects.zero(start..start + mapping.bytes);
         self.end_unused(mapping.handle, devices, effects);
     }

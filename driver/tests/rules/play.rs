@@ -476,7 +476,7 @@ impl Play {
             MemoryChange::Unmap { address } => drop(self.allocations.remove(&address)),
             MemoryChange::Image { process, handle, image: Some(_) } => drop(self.images.insert((process, handle))),
             MemoryChange::Image { process, handle, image: None } => drop(self.images.remove(&(process, handle))),
-            // What memory holds, and who else may access it, no test here asks.
+            // No test here asks for the contents of memory, nor for the other users of it.
             MemoryChange::Write { .. }
             | MemoryChange::Zero { .. }
             | MemoryChange::Copy { .. }

@@ -28,7 +28,7 @@ pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
     let start = curve.iter().position(|point| point.1 >= (1.0 - WIDTH) * greatest).unwrap_or(0);
     let bandwidths: Vec<f64> = curve[start.min(curve.len())..].iter().map(|point| point.1).collect();
     let mut found: Vec<f64> = plateaus(&bandwidths, greatest);
-    // Nothing is flat in a curve of few points: then its ends are what there is.
+    // Nothing is flat in a curve of few points: then its ends are the levels.
     if found.is_empty() {
         found.extend([Some(greatest), bandwidths.last().copied()].into_iter().flatten().filter(|one| *one > 0.0));
         found.dedup();

@@ -152,7 +152,7 @@ impl Comparison {
 
     /// The fields as they stand in comma-separated values.
     pub fn fields(&self) -> [String; 8] {
-        // Picoseconds are what the simulator knows; more digits are of the division.
+        // The simulator knows picoseconds; more digits are of the division.
         let number = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);
         let shown = |value| number(value).map(|value| value.to_string()).unwrap_or_default();
         [

@@ -47,7 +47,7 @@ const MEASURED: [Ceiling; 7] = [
 
 fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError> {
     let mut report = Report { study: STUDY.name, completed: true, ..Report::default() };
-    // It has no programs: whoever asks for one does not mean this study.
+    // It has no programs: a user who asks for one does not mean this study.
     if !selection.has_part(CEILINGS.name) || !selection.programs.is_empty() {
         return Ok(report);
     }

@@ -174,7 +174,7 @@ impl Recorder {
             }
             Ok(Event::Request { request: request.clone(), payloads })
         });
-        // What happened before a call is there even if the simulator is killed in it.
+        // Events before a call are there even if the simulator is killed in it.
         self.flush();
     }
 }

@@ -223,7 +223,7 @@ impl Host for Replay {
             match self.trace.events.get(self.cursor) {
                 None => {
                     if self.waits() && self.trace.header.finished.is_none() {
-                        // An unfinished trace: what is under way is simulated to its end.
+                        // An unfinished trace: work that is under way is simulated to its end.
                         return Next::Waiting;
                     }
                     self.ended = true;

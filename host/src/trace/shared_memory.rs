@@ -145,7 +145,7 @@ impl SharedMemory {
             let end = (address + bytes).next_multiple_of(PAGE);
             let mut page = done.max(address & !(PAGE - 1));
             while page < end {
-                // What was never written takes no memory, and no time either.
+                // Memory that was never written takes no memory of ours, and no time either.
                 let written = next_written(&window, page).map_or(end, |written| written & !(PAGE - 1));
                 if written > page && self.pages.range(page..written.min(end)).next().is_none() {
                     page = written.min(end);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(changes.ranges, [(first, 5), (first + 100, 1), (second + (1 << 31) - 2, 4)]);
         assert_eq!(changes.data, b"ab\0\0cdwxyz");
         assert_eq!(memory.changes(), Changes::default());
-        // What a device writes is taken over silently.
+        // The writes of a device are taken over silently.
         write_all(&window, first, b"z").expect("written");
         memory.refresh();
         assert_eq!(memory.changes(), Changes::default());

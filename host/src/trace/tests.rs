@@ -274,7 +274,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let (replayed, verification, shared) = replay(folder.path(), Fault::None, true);
     assert_eq!(replayed, recorded);
     assert_eq!(verification, Verification::Passed);
-    // The second write of the program, tripled by the device; and what it wrote elsewhere.
+    // The second write of the program, tripled by the device; and its writes elsewhere.
     assert_eq!((shared[..4].to_vec(), &shared[5000..5002]), (vec![27, 6, 7, 0], &[1, 1][..]));
     let trace = Trace::open(folder.path(), false).expect("a trace");
     let code = trace.code().expect("payloads");

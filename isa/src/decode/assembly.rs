@@ -177,7 +177,7 @@ fn plan(cycles: &[Cycle], callees: &[(u32, Vec<usize>)], codes: &[Code]) -> Plan
     }
     let mut frames = Vec::with_capacity(codes.len());
     for (code, cycle) in codes.iter().zip(cycles) {
-        // A frame holds a return address at least: that is what bounds recursion.
+        // A frame holds a return address at least: that bounds recursion.
         let least = if cycle.is_recursive { alignment } else { 0 };
         frames.push(code.frame.bytes.max(least).next_multiple_of(alignment));
     }
@@ -578,7 +578,7 @@ impl Scoreboard {
     fn dependencies(mut self, always_ready: u16, further: &mut Vec<u16>) -> Dependencies {
         let mut dependencies = Dependencies {
             waits: [always_ready; _],
-            // Nothing waits for what has no destination.
+            // Nothing waits for an instruction without a destination.
             writes: [SINK_ROW; _],
             further: further.len() as u32,
             ..Dependencies::default()

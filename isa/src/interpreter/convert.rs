@@ -335,7 +335,7 @@ impl Body for ConvertPair {
         let values = std::array::from_fn(|lane| {
             let (upper, lower) =
                 if conversion.is_packed { (upper[lane] >> from, upper[lane]) } else { (upper[lane], lower[lane]) };
-            // A value's sign is its topmost bit: what is above it does not count.
+            // A value's sign is its topmost bit: higher bits do not count.
             let upper = conversion.convert(u64::from(upper), random[lane] >> 16);
             let lower = conversion.convert(u64::from(lower), random[lane]);
             (upper << to | lower) as u32

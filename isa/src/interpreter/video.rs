@@ -205,7 +205,7 @@ impl Body for ScalarVideo {
                 field(a[lane], part_a.0, part_a.1, form.signed[0]),
                 field(b[lane], part_b.0, part_b.1, form.signed[1]),
             );
-            // What is not saturated has 33 bits with its sign.
+            // A value that is not saturated has 33 bits with its sign.
             let value = if form.saturates { clamp(value, bits, form.signed[2]) } else { value << 95 >> 95 };
             let third = field(c[lane], 0, 32, form.signed[2]);
             let value = match form.secondary {

@@ -75,7 +75,7 @@ impl<'a> Linker<'a> {
         let images: BTreeMap<usize, &[u8]> = functions.map(|bank| (bank.section, &*bank.image)).collect();
         let mut all = Vec::new();
         for (section, first) in self.memory.bank_2() {
-            // What follows cannot be reached.
+            // Banks behind that cannot be reached.
             let Some(image) = images.get(section).filter(|_| *first <= CONSTANT_BANK_BYTES) else { continue };
             all.resize(*first as usize, 0);
             all.extend(self.data(*section, image));

@@ -42,7 +42,7 @@ pub fn run_all(instructions: &str, widths: &[u32], destinations: &[u32], rows: &
         let name = register(bits, letter);
         text = text.replace(&format!("${letter}"), &name);
         let place = 8 * (widths.len() + index);
-        // What the instruction does not write keeps this value, so that a missing write shows.
+        // A register that the instruction does not write keeps this value, so that a missing write shows.
         let _ = match bits {
             1 => writeln!(after, "selp.u32 %t0, 1, 0, {name}; st.global.u32 [%base+{place}], %t0;"),
             _ => {

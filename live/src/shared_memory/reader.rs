@@ -74,7 +74,7 @@ impl BoardReader {
             Err(rustix::io::Errno::NOENT) => return Err(OpenError::Absent(pid)),
             Err(cause) => return Err(refused(cause.into())),
         };
-        // What another user has put there is not looked at.
+        // Files of another user are not looked at.
         if file.metadata().map_err(refused)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(OpenError::NotARun(pid));
         }

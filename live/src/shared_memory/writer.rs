@@ -31,7 +31,7 @@ impl SharedBoard {
     pub fn create(port: u16, token: &str) -> io::Result<SharedBoard> {
         let pid = std::process::id();
         let name = name_of(pid);
-        // What is there of this number is of a process that has ended.
+        // An object with this number is of a process that has ended.
         remove(&name);
         let janitor = Janitor::of_memory(&name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;

@@ -345,7 +345,7 @@ pub static METRICS: &[Metric] = &[
     stall("stall.imc_miss", &["stall_imc_miss"], "it waited for a constant operand",
         &[(NvprofMetric, "stall_constant_memory_dependency"), (Ncu, "smsp__warp_issue_stalled_imc_miss_per_warp_active.pct")]),
 
-    // The host, and what connects it.
+    // The host, and the links that connect it.
     counter("link.bytes", Link, &["bytes"], &[(Sst, "lowlink.send_bit_count")]),
     counter("link.messages", Link, &["messages"], &[]),
     counter("pcie.bytes_h2d", Host, &["bytes_host_to_device"], &[(NvprofMetric, "pcie_total_data_received"), (Ncu, "pcie__read_bytes")]),
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn sub_cores_have_no_least_and_no_greatest() {
-        // What is counted is that of SMs.
+        // The counts are those of SMs.
         for metric in METRICS {
             let of_sub_cores = metric.names_in(Ncu).filter(|name| name.starts_with("smsp__"));
             of_sub_cores.for_each(|name| assert!(name.contains('.'), "{name} would have .min and .max"));

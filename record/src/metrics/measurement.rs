@@ -235,7 +235,7 @@ fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
 fn number_of_launch(place: Place, name: &str, launch: &KernelRecord, gpu: Option<&GpuDescription>) -> Option<u64> {
     let product = |extents: [u32; 3]| extents.iter().fold(1u64, |all, extent| all.saturating_mul(u64::from(*extent)));
     let occupancy = || Some(Occupancy::of(launch, &gpu?.smallest_sm()?, gpu?.sm_count()));
-    // What a CTA takes nothing of does not limit it.
+    // A resource that a CTA does not take does not limit it.
     let limit = |ctas: u32| (ctas < u32::MAX).then_some(u64::from(ctas));
     Some(match name {
         "duration_ps" => launch.duration_ps()?,
@@ -365,7 +365,7 @@ mod tests {
         });
         record.statistics.kernels = kernels.collect();
         assert!((rate(&record) - 3000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
-        // Of one slice of several, nothing is known but what it did in the run's 3 us.
+        // Nothing is known of one slice of several but its counts in the run's 3 us.
         let location = "gpu.l2[8]".to_owned();
         for what in ["sector_hits_read", "sectors_filled", "bytes"] {
             record.statistics.rows.push(StatisticRow {

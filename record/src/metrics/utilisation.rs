@@ -100,7 +100,7 @@ impl Busy {
         } else {
             shares.iter().sum::<f64>() / shares.len() as f64
         };
-        // What is counted when it begins may exceed the stretch by a little. A tenth of a percent is enough to look at.
+        // Work that is counted when it begins may exceed the stretch by a little. A tenth of a percent is enough to look at.
         ((share * 1000.0).round() / 10.0).clamp(0.0, 100.0) as f32
     }
 }

@@ -69,7 +69,7 @@ impl TopologyParameters {
     pub fn differences(&self, after: &TopologyParameters) -> Vec<ParameterDifference> {
         let keys: std::collections::BTreeSet<_> = self.0.keys().chain(after.0.keys()).collect();
         let mut differences: Vec<ParameterDifference> = Vec::new();
-        // By row of units, parameter, and what it was and is.
+        // By row of units, parameter, and its two values.
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for key in keys {
             let (old, new) = (self.0.get(key), after.0.get(key));

@@ -132,7 +132,7 @@ fn whole(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -
         let mut writer = BufWriter::with_capacity(1 << 16, file);
         contents(&mut writer).and_then(|()| writer.flush())
     };
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&target).ok();
     if known.as_ref().is_some_and(|metadata| !metadata.is_file()) {

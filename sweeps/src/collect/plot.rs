@@ -38,7 +38,7 @@ impl Parameter {
                 let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let scale = if least > 0.0 && most / least > WIDE { Scale::Logarithmic } else { Scale::FromZero };
                 if least < 0.0 {
-                    // The axis has no place for what is below zero.
+                    // The axis has no place for values below zero.
                     by_name(&values)
                 } else {
                     (numbers, scale, unit)

@@ -188,7 +188,7 @@ fn copies_and_fills_bring_their_pages() {
     }
     // The fill makes its pages on the GPU: none comes from the host before that has touched some.
     assert!(outcome.transfers.first().is_some_and(|transfer| transfer.to_host), "{:?}", outcome.transfers);
-    // What the host had changed goes there with the copies.
+    // The host's changes go there with the copies.
     let caused = outcome.transfers.iter().filter(|transfer| !transfer.to_host);
     assert!(caused.clone().count() > 0 && caused.clone().all(|transfer| transfer.cause == "program"));
 }
@@ -204,7 +204,7 @@ fn a_batch_of_prefetches_moves_each_range_to_its_place() {
             outcome.transfers.iter().filter(move |transfer| transfer.cause == "program" && transfer.to_host == to_host);
         asked.map(|transfer| transfer.kib).collect::<Vec<_>>()
     };
-    // Both leaves of the first allocation go, of which one comes back; the other allocation is where it is to be.
+    // Both leaves of the first allocation go, and one comes back; the other allocation is where it is to be.
     assert_eq!((prefetched(false), prefetched(true)), (vec![64, 64], vec![64]));
     // Three ranges, one, and one that was discarded.
     assert_eq!(outcome.statistic("user_prefetches"), 5);

@@ -211,7 +211,7 @@ impl UnitTimeline {
         if value == count.pending.map_or(count.value, |(_, value)| value) {
             return;
         }
-        // What was to come later is overtaken.
+        // A pending later value is overtaken.
         let before = count.pending.take().filter(|(since, _)| *since <= at);
         let is_due = at >= count.told.saturating_add(COUNTER_INTERVAL) || value == 0;
         if !is_due && count.value != 0 {

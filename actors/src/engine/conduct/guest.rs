@@ -164,7 +164,7 @@ impl Unit for Guest {
                 return if now == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(now) };
             }
             let advanced = self.advance_at(now, inbox);
-            // What it sent before it broke a rule counts: the first mistake is reported.
+            // Messages before the broken rule count: the first mistake is reported.
             if let Err(broken) = self.send_on(out).and(advanced) {
                 out.break_rule_as_guest(now, broken.to_string());
                 inbox.clear();

@@ -252,7 +252,7 @@ impl Crossbar {
     fn request(&mut self, requester: u16, cycle: u64, mut request: MemoryRequest, out: &mut Outbox) {
         request.return_port = requester;
         if let Some((host, port)) = self.wiring.host.filter(|_| request.aperture == Aperture::Host) {
-            // What was granted before leaves before.
+            // A packet that was granted before leaves before.
             self.grant_responses(host, cycle, out);
             let depart = self.fixed.clock.time_of(cycle + self.requests.latency());
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));

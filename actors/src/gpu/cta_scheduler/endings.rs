@@ -114,7 +114,7 @@ impl CtaScheduler {
         ran: Option<(SimTime, SimTime)>,
         out: &mut Outbox,
     ) {
-        // The host knows nothing of what kernels launch.
+        // The host knows nothing of launches by kernels.
         if launch.id.is_of_device() {
             return;
         }

@@ -16,7 +16,7 @@ impl CtaScheduler {
             let kernel = &self.state.resident[index];
             let is_functional = !kernel.launch.detail.is_timed();
             if is_functional && self.places(kernel) && kernel.first_cycle <= cycle {
-                // What one SM has no room for, another one may have.
+                // A CTA that one SM has no room for, another one may have room for.
                 while self.give_to_sms(index, now, out) {}
             }
         }

@@ -131,7 +131,7 @@ impl PageTable {
     /// Pages of the range are there only where they have been mapped, from now on.
     pub fn manage(&mut self, pages: Range<u64>) {
         let mut merged = pages;
-        // From behind: what touches the range and what overlaps it becomes a part of it.
+        // From behind: a range that touches or overlaps this one becomes a part of it.
         while let Some((&start, &end)) =
             self.ranges.range(..=merged.end).next_back().filter(|(_, end)| **end >= merged.start)
         {

@@ -44,7 +44,7 @@ impl<P: Profile> Sm<P> {
         if launch.id > *latest {
             *latest = launch.id;
             self.state.launch = launch.id;
-            // What was legal for an earlier kernel may have been freed since.
+            // Memory that an earlier kernel could access may have been freed since.
             self.state.recent = RecentRanges::default();
             self.configure_l1(launch);
             if self.specification.flushes_caches {

@@ -317,7 +317,7 @@ impl<P: Profile> Sm<P> {
         if self.state.warps.warp(warp).status == Status::Empty {
             return;
         }
-        // What it waited for may have come before the last pass of its last instruction.
+        // The result that it waited for may have come before the last pass of its last instruction.
         let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
         self.schedule_resident(warp, earliest, step);
     }

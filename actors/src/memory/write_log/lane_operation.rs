@@ -207,7 +207,7 @@ impl LaneOperation {
                     let header = LaunchHeader { kernel: *address, grid: *grid, block: *block };
                     let [bytes, is_wanted] = *value;
                     let buffer = if is_wanted == 0 { 0 } else { arena.allocate_launch(context, bytes, header) };
-                    // What is not wanted is told apart from what there is no room for.
+                    // A buffer that is not wanted is told apart from one that there is no room for.
                     *value = [buffer, is_wanted];
                 }
             }

@@ -71,7 +71,7 @@ mod tests {
     fn oversubscription_counts_what_was_just_scheduled() {
         assert!(!Frames { waiting_to_arrive: 4, ..FRAMES }.is_oversubscribed_by(6));
         assert!(Frames { waiting_to_arrive: 4, ..FRAMES }.is_oversubscribed_by(7));
-        // Unlike for eviction, what is written back does not count as free.
+        // Unlike for eviction, pages that are written back do not count as free.
         assert!(Frames { waiting_to_arrive: 4, writing_back: 50, ..FRAMES }.is_oversubscribed_by(7));
     }
 

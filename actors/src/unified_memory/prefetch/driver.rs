@@ -40,7 +40,7 @@ impl Prefetcher for DriverPrefetcher {
 impl DriverPrefetcher {
     /// The neighbourhoods of all faulting pages that do not thrash.
     fn neighbourhoods(&self, faults: &BlockFaults) -> PageSet {
-        // A leaf of which a page thrashes does not count as there because others faulted.
+        // A leaf with a thrashing page does not count as there because others faulted.
         let calm = faults.faulted.leaves().filter(|&leaf| faults.thrashing.count_in_leaf(leaf) == 0);
         let grown = whole_leaves(calm.map(|leaf| leaf * LEAF_PAGES).collect());
         let there =

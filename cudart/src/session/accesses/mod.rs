@@ -81,7 +81,7 @@ impl CallWatcher for Hearer {
             watcher.forget_pages();
         } else if waits(call, result) && OVER.load(Ordering::SeqCst) < GIVEN.load(Ordering::SeqCst) {
             watcher.forget_pages();
-            // What other devices do is not over.
+            // The work of other devices is not over.
             let has_one = process::node().is_some_and(|node| node.description.devices.len() == 1);
             if *call == Call::DeviceSynchronize && result.is_ok() && has_one {
                 OVER.fetch_max(before.given, Ordering::SeqCst);

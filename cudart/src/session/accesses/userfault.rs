@@ -83,7 +83,7 @@ impl Userfault {
     ///
     /// The kernel's error: it may refuse this process or know nothing of it.
     pub fn open() -> Result<Userfault, Errno> {
-        // A descriptor takes one answer to what it is to have: it is asked for anew.
+        // A descriptor takes one answer about its features: it is asked for anew.
         let attempt = |features| -> Result<OwnedFd, Errno> {
             let descriptor = descriptor()?;
             let mut wanted = [API, features, 0_u64];

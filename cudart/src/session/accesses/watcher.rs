@@ -117,7 +117,7 @@ impl Watcher {
     pub fn begin(&self, allocation: WatchedMemory) {
         let WatchedMemory { start, end, .. } = allocation;
         let mut memory = self.memory();
-        // Pages of what was here before.
+        // Pages of the memory that was here before.
         unmap(&(start..end));
         match self.userfault.register(&(start..end)) {
             Ok(()) => drop(memory.allocations.insert(start, allocation)),
@@ -134,7 +134,7 @@ impl Watcher {
         let allocation = memory.allocations.remove(&start)?;
         let pages = start..allocation.end;
         memory.mapped.remove(&pages);
-        // It fails for what is no longer mapped at all.
+        // It fails for pages that are no longer mapped at all.
         let _ = self.userfault.unregister(&pages);
         Some(allocation)
     }

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_length_of_an_image_is_found() {
         assert_eq!(at_bytes(b".version 7.0\n\0rest"), Ok(vec![b".version 7.0\n\0".to_vec()]));
-        // A container's header says its own length and that of what follows.
+        // A container's header says its own length and the length of the rest.
         let mut container = CONTAINER.to_le_bytes().to_vec();
         container.extend([1, 0, 16, 0]);
         container.extend(5_u64.to_le_bytes());

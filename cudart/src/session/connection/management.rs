@@ -56,7 +56,7 @@ fn own() -> &'static Own {
     let process = getpid();
     loop {
         let known = OWN.load(Ordering::Acquire);
-        // SAFETY: what is stored there is never freed.
+        // SAFETY: the stored value is never freed.
         if let Some(own) = unsafe { known.as_ref() }.filter(|own| own.process == process) {
             return own;
         }
@@ -95,7 +95,7 @@ fn with<T>(use_it: impl FnOnce(&mut Management) -> Result<T, CudaError>) -> Resu
 
 /// Is the process connected so?
 pub fn is_connected() -> bool {
-    // SAFETY: what is stored there is never freed.
+    // SAFETY: the stored value is never freed.
     let own = unsafe { OWN.load(Ordering::Acquire).as_ref() }.filter(|own| own.process == getpid());
     own.is_some_and(|own| lock(own).is_some())
 }

@@ -25,7 +25,7 @@ pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
             thread::with(|thread| thread.device.set(device));
         }
     }
-    // What earlier work did wrong is no failure of the end.
+    // A mistake of earlier work is no failure of the end.
     match outcome {
         Err(error) if !device::is_sticky(error) => Err(error),
         _ => Ok(()),

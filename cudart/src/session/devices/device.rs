@@ -244,7 +244,7 @@ pub fn peer_attribute(attribute: c_int, device: c_int, peer: c_int) -> Result<c_
         return Err(CudaError::InvalidDevice);
     }
     match attribute {
-        // The rank of the connection, of which 0 is the best.
+        // The rank of the connection; 0 is the best.
         1 => Ok(0),
         // Access, and native atomics.
         2 | 3 => Ok(1),

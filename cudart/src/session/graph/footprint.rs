@@ -61,7 +61,7 @@ impl Footprint {
         let mut taken = BTreeSet::new();
         for &WantedMemory { address, device, bytes, stays } in wanted {
             let is_free = |(index, block): &(usize, &Block)| {
-                // Nothing else uses it, or what does has ended when this stream reaches the launch.
+                // Nothing else uses it, or its user has ended when this stream reaches the launch.
                 let is_over = block.stream == stream || block.graphs.iter().all(|other| *other == graph);
                 let is_empty = block.live.is_none() && !taken.contains(index);
                 block.device == device && block.bytes >= bytes && is_empty && is_over

@@ -187,7 +187,7 @@ pub fn get_attribute(stream: &Stream, attribute: u32) -> Result<AttributeValue, 
 
 /// Sets an attribute of a stream.
 pub fn set_attribute(stream: &Stream, attribute: u32, value: AttributeValue) -> Result<(), CudaError> {
-    // Refuses what streams do not have.
+    // Refuses attributes that streams do not have.
     get_attribute(stream, attribute)?;
     attributes().entry((stream.device, stream.number)).or_default().insert(attribute, value);
     Ok(())

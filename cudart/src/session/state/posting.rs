@@ -209,7 +209,7 @@ mod tests {
         assert!(posting.take(0, &launch([3, 1, 1], |l| l.shared_memory_bytes = 0)));
         assert!(posting.take(0, &plain));
         assert!(!posting.take(0, &plain), "as many as may be");
-        // What has been accepted since counts, each limit by itself.
+        // Launches that were accepted since count, each limit by itself.
         posting.returned(0, &launch([1, 9, 1], |_| {}), &DONE, 100);
         assert!(posting.take(0, &launch([4, 9, 1], |_| {})));
         // Work and memory change nothing; a query that says that work is under way is no failure.

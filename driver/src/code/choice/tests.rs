@@ -70,7 +70,7 @@ fn ptx_is_assembled_where_there_is_no_machine_code() {
         (&[&piece], [no_image, Ok("sass"), Ok("sass")], None),
         (&[&piece, PTX], [no_image, Ok("parts"), Ok("parts")], None),
         (&[&piece, mistake], [no_image, Err(CudaError::InvalidPtx), Err(CudaError::InvalidPtx)], None),
-        // What was linked is no piece.
+        // A linked cubin is no piece.
         (&[CUBIN, PTX], [no_image, no_image, no_image], None),
     ] {
         assert_eq!(chosen(images, (7, 0), IsaChoice::Ptx), (ptx, Vec::new()));

@@ -73,7 +73,7 @@ fn report(selection: &Selection, runs: &Runs<ProgramFigures, Job>, report: &mut 
     let found = runs.get(&subject.job(Vec::new(), true));
     let mut rows = Vec::new();
     let mut largest: Option<(f64, &str, &str)> = None;
-    // PTX has other instructions than what the hardware counts.
+    // PTX has other instructions than those that the hardware counts.
     let is_comparable = subject.is_lulesh() && found.is_some_and(ProgramFigures::is_machine_code);
     for kernel in &KERNELS {
         // The launched function of LULESH has a suffix.

@@ -425,7 +425,7 @@ impl Server {
         requests.sort_unstable();
         let mut found = None;
         for (_, _, number) in requests {
-            // What came before may have ended this one.
+            // An earlier request may have ended this connection.
             let Some(index) = self.index_of(number) else { continue };
             match self.look_at(index) {
                 Ok(None) => {}
@@ -476,7 +476,7 @@ impl Server {
             self.waiting_since = None;
             return false;
         }
-        // One that sleeps may have touched a page: whoever sees that is about to say so.
+        // A thread that sleeps may have touched a page: the thread that sees that is about to say so.
         let mut busy = busy;
         busy.extend((0..self.connections.len()).filter(|&index| self.connections[index].sees_accesses()));
         let sleep = |index: &usize| -> Option<Sleep> {

@@ -541,7 +541,7 @@ mod tests {
             // Two steps make halves, four make singles.
             let flags = if flags & step::TO_HALVES == 0 { flags } else { flags & !2 };
             let kinds = [Numbers::Any, Numbers::Near, Numbers::Small, Numbers::Large];
-            // Each of products with each of what they are added to, so that either may outweigh the other.
+            // Each of products with each of the accumulators, so that either may outweigh the other.
             let (products, start) = (kinds[round & 3], kinds[round >> 2 & 3]);
             let read = Operands {
                 a: random.pair(products, true),

@@ -249,7 +249,7 @@ fn reduction(word: Word, form: &mut MemoryForm) -> Lowered<()> {
         3 => AtomicType::F32Flushed,
         5 => AtomicType::S64,
         6 if word.bit(72) => AtomicType::F64,
-        // What the surface says.
+        // The format of the surface decides.
         6 => AtomicType::U32,
         _ => return Err("a type that reductions do not have".to_owned()),
     };

@@ -137,7 +137,7 @@ fn its_mistakes_are_named_as_its_own() {
             14,
             "the unit answered request 3 (load of line 0x80) at its port upstream, which is not under way",
         ),
-        // The next message wakes it for what was due before.
+        // The next message wakes it for work that was due before.
         (Mistake::ForgetsToWake, 17, "sent at 14000 ps, before the window's start at 17000 ps"),
         (Mistake::SendsIntoThePast, 14, "sent at 13999 ps, before the window's start at 14000 ps"),
         (Mistake::Panics, 14, "no more ("),

@@ -183,7 +183,7 @@ fn requests_that_join_another_are_faults_like_it() {
         fixture.bench.deliver(SimTime(ns * 1000), PortId(0), Payload::Translation(joined));
     };
     fixture.read(10, 0, 3, 1);
-    // One joins during the walk, one afterwards; one joins what nobody has asked for.
+    // One joins during the walk, one afterwards; one joins a translation that was not asked for.
     join(&mut fixture, 20, 1, 1);
     join(&mut fixture, 150, 1, 1);
     join(&mut fixture, 151, 9, 3);

@@ -132,7 +132,7 @@ impl Below {
         let Some((page, used)) = self.first.used(request.line) else { return };
         used.requests += 1;
         used.written |= request.kind.carries_data();
-        // The first change is told at once: whoever follows the page knows then that it is dirty.
+        // The first change is told at once: the follower of the page knows then that it is dirty.
         let becomes_dirty = used.written && !used.dirty;
         if becomes_dirty || used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
             let next = Use { reported: Some(now.cycle), dirty: used.dirty || used.written, ..Use::default() };

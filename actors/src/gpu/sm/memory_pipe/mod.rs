@@ -258,7 +258,7 @@ impl MemoryPipe {
             let lanes = access.access.mask.count_ones();
             wavefronts = wavefronts.max(u64::from(lanes.div_ceil(specification.texture_lanes_per_cycle)));
         } else if access.access.kind == AccessKind::Load {
-            // Of lines that are not read whole the banks give what they give of shared memory.
+            // A line that is not read whole comes from the banks as fast as from shared memory.
             if lines.as_slice().len() as u64 > data {
                 wavefronts = wavefronts.max(u64::from(shared_wavefronts(access.access).0));
             }
@@ -327,7 +327,7 @@ impl MemoryPipe {
         let mut remaining = 0;
         let (mut hits, mut requested) = (0, 0);
         for (at, line) in lines.iter().enumerate() {
-            // The L1 does not hold what the host may write.
+            // The L1 does not hold memory that the host may write.
             let cached = cached && !is_pinned(line.line);
             let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
             hits += sector_count(hit);
@@ -390,7 +390,7 @@ impl MemoryPipe {
         self.counters.l1_requests_store += u64::from(count);
         let is_store = kind == MemoryKind::Store;
         if is_store && access.space == Space::Local {
-            // What threads store in their own memory stays in the L1 for them (CUDA C++ Programming Guide, local memory).
+            // Stores of threads to their own memory stay in the L1 for them (CUDA C++ Programming Guide, local memory).
             for (line, full) in lines.iter().map(|line| (line, full_sectors(line.words))).filter(|&(_, full)| full != 0)
             {
                 self.counters.l1_evictions += u64::from(self.l1.fill(line.line, full));
@@ -476,7 +476,7 @@ impl MemoryPipe {
             LOAD => {
                 let mut mshr = self.outstanding.remove_line(key);
                 self.counters.l2_round_trip_cycles += cycle.saturating_sub(mshr.requested_cycle);
-                // The L1 does not hold what the host may write.
+                // The L1 does not hold memory that the host may write.
                 let cached = mshr.cached && response.served_by != ServedBy::HostMemory;
                 if cached && self.l1.fill(mshr.line, mshr.sectors) {
                     self.counters.l1_evictions += 1;

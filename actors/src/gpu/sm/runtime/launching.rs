@@ -124,7 +124,7 @@ fn of_thread<L: OwnWrites>(
             }
             0
         }
-        // What is in a stream runs on, and an event is waited for until it is over.
+        // Work in a stream runs on, and an event is waited for until it is over.
         _ if first >= FIRST_HANDLE => 0,
         _ => INVALID_VALUE.driver,
     }

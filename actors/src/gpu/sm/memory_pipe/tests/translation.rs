@@ -272,7 +272,7 @@ fn the_use_of_followed_pages_is_reported() {
     fixture.load(768, 2400);
     let sent = fixture.sent();
     assert_eq!(sent, [Request(640, Device), Used(0, 4, false), Request(768, Device)]);
-    // What is in no level any more is reported.
+    // A page that is in no level any more is reported.
     fixture.lane(AccessKind::Store, 896, 2500);
     fixture.sent();
     let mut reports = Vec::new();
@@ -281,7 +281,7 @@ fn the_use_of_followed_pages_is_reported() {
     }
     reports.retain(|sent| matches!(sent, Used(0, ..)));
     assert_eq!(reports, [Used(0, 1, true)]);
-    // As is what is dropped.
+    // So is a page that is dropped.
     fixture.lane(AccessKind::Store, 5 * PAGE + 128, 3200);
     fixture.load(5 * PAGE + 256, 3300);
     fixture.sent();
