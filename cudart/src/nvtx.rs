@@ -57,7 +57,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<GetExportTable>
 unsafe fn fill(callbacks: &Callbacks, module: c_int, functions: &[(usize, *const c_void)]) -> bool {
     let Some(places_of) = callbacks.places else { return false };
     let (mut places, mut count): (nvtx::Places, c_uint) = (std::ptr::null_mut(), 0);
-    // SAFETY: both are valid for the call. There are `count` pointers to places, each of which is one or null.
+    // SAFETY: both are valid for the call. There are `count` pointers to places. Each is one or null.
     unsafe {
         if places_of(module, &raw mut places, &raw mut count) == 0 || places.is_null() {
             return false;

@@ -131,7 +131,7 @@ impl NextCommands {
     /// The first command of a set of banks, where a bank's own is not before the cycle that `bus` allows.
     #[inline]
     fn first(&self, mut banks: u64, first: Candidate, bus: impl Fn(usize) -> u64) -> Candidate {
-        // Numbers are compared and chosen without a branch, of which nobody could guess the way.
+        // Numbers are compared and chosen without a branch: the processor could not predict one here.
         let key = |cycle: u64, age: u64| u128::from(cycle) << 64 | u128::from(age);
         let (mut best, mut best_bank) = (key(first.cycle, first.age), first.bank);
         while banks != 0 {

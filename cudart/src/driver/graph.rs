@@ -100,7 +100,7 @@ enum AnyNode {
 }
 
 fn any_node(parameters: &GraphNodeParams) -> AnyNode {
-    // SAFETY: of each kind of node the value begins with that kind's structure, of which any bits are a value.
+    // SAFETY: for each kind of node the value begins with that kind's structure, and any bits are a value of that structure.
     unsafe {
         match parameters.kind {
             node_type::MEMCPY => {
