@@ -19,7 +19,7 @@ pub fn estimate(done: u64, planned: Option<u64>, took: Duration, is_program: boo
         return Estimate { fraction, ..unknown("unknown: no CTA has ended yet") };
     }
     let Some(left) = planned.checked_sub(done).filter(|left| *left > 0) else {
-        let basis = "unknown: all CTAs have ended; what is left is copies and the check of the result";
+        let basis = "unknown: all CTAs have ended; copies and the check of the result are left";
         return Estimate { fraction, ..unknown(basis) };
     };
     let seconds = took.as_secs_f64() * left as f64 / done as f64;

@@ -94,11 +94,11 @@ crate::parameters! {
         host_memory_lines: bool = "true",
         /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
-        /// what becomes of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
+        /// the way of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
         pageable_copies: Staging = "None",
-        /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
+        /// the bytes that a kernel may access beside allocations: Pages, bytes that share a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
         bounds: Bounds = "Pages",
-        /// version of CUDA that the driver has, 11.0 to 13.5: what cuDriverGetVersion tells; newer functions are not there, and runtimes of a newer major version are refused
+        /// version of CUDA that the driver has, 11.0 to 13.5: cuDriverGetVersion tells it; newer functions are not there, and runtimes of a newer major version are refused
         driver_version: DriverVersion = r#""13.5""#,
     }
 }

@@ -34,7 +34,7 @@ macro_rules! profiling_api {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             $(#[$meta])*
-            #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUPTI wants for this function.")]
+            #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUPTI wants them for this function.")]
             #[expect(non_snake_case, reason = "CUPTI's names")]
             #[unsafe(export_name = concat!("balar_", stringify!($name)))]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {

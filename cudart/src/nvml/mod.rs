@@ -63,7 +63,7 @@ macro_rules! management_api {
     () => {};
     ($(#[$meta:meta])* early fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what NVML wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as NVML wants them for this function.")]
         #[expect(non_snake_case, reason = "NVML's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {

@@ -22,7 +22,7 @@ pub type Outcome = Result<(), CudaError>;
 macro_rules! cuda_function {
     ($runner:path, $(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUDA wants them for this function.")]
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
@@ -41,7 +41,7 @@ macro_rules! cuda_function {
     };
     ($(#[$meta:meta])* raw fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUDA wants them for this function.")]
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {

@@ -77,7 +77,7 @@ impl TraceError {
     /// The remedy for the user.
     pub fn help(&self) -> Option<String> {
         match self {
-            TraceError::Unfinished { .. } => Some("`--partial` replays as much of it as there is".to_owned()),
+            TraceError::Unfinished { .. } => Some("`--partial` replays the part that is there".to_owned()),
             TraceError::Version { .. } => Some("record the program again with this version".to_owned()),
             TraceError::Damaged { .. } => Some(
                 "the trace is not as it was recorded: copy it again from where it comes, or record it again".to_owned(),

@@ -192,7 +192,7 @@ fn check_content(compressed: &mut impl Read, id: PayloadId) -> Result<(), String
         return Err(format!("a payload holds {more} the {} bytes that were recorded", id.length));
     }
     if hasher.digest128() != id.hash {
-        return Err("a payload is not what was recorded: its checksum differs".to_owned());
+        return Err("a payload is not the recorded one: its checksum differs".to_owned());
     }
     Ok(())
 }

@@ -131,7 +131,7 @@ fn read_event(bytes: &[u8], offset: usize) -> Result<(Event, usize), Broken> {
     let (length, sum) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]));
     let event = rest.get(..length).ok_or(Broken::CutOff)?;
     if checksum(event) != sum {
-        return Err(Broken::Wrong("an event is not what was recorded: its checksum differs".to_owned()));
+        return Err(Broken::Wrong("an event is not the recorded one: its checksum differs".to_owned()));
     }
     let next = offset + RECORD_HEADER_BYTES + length;
     match event.first() {

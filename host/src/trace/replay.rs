@@ -164,7 +164,7 @@ impl Replay {
         let (ranges, data) = (ranges.clone(), *data);
         let Some(bytes) = self.payload(data) else { return };
         if let Err(problem) = self.memory.write(&ranges, &bytes) {
-            self.stop(format!("what the program wrote to memory cannot be written again: {problem}"));
+            self.stop(format!("the program's writes to memory cannot be repeated: {problem}"));
         }
     }
 

@@ -287,7 +287,7 @@ impl Client {
         }
         // A forked child has its parent's connection, and must not speak on it.
         if rustix::process::getpid() != self.process {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is that of the parent process"));
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection belongs to the parent process"));
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// Something else has its name, or it is damaged.
-    #[error("the shared memory {} is not that of a run", name_of(*.0))]
+    #[error("the shared memory {} does not belong to a run", name_of(*.0))]
     NotARun(u32),
     /// Another version of balar-actors has made it.
     #[error(

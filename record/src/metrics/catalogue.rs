@@ -220,8 +220,8 @@ pub static METRICS: &[Metric] = &[
         &[(NvprofMetric, "shared_load_transactions_per_request")]),
     ratio("smem.wavefronts_per_st", Sm, [of(&["shared_wavefronts_store"]), of(&["inst_shared_stores"])], ["wavefront", "wavefronts of a store to shared memory"],
         &[(NvprofMetric, "shared_store_transactions_per_request")]),
-    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "what loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
-    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "what stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
+    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "the most that loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
+    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "the most that stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
 
     // L1.
     sum("l1.requests_ld", Sm, &["inst_global_loads"], ["request", "loads from global memory that came to the L1, one for a warp instruction"],

@@ -285,7 +285,7 @@ fn broken(error: &serde_json::Error) -> Option<DocumentError> {
         }),
         serde_json::error::Category::Syntax => Some(DocumentError {
             problem: format!("it is no JSON: {error}"),
-            help: "expected what a run with --output DIR writes as stats.json, or prints with --format json",
+            help: "expected the stats.json of a run with --output DIR, or the output of --format json",
         }),
         _ => None,
     }

@@ -109,7 +109,9 @@ impl Chains {
         if !threads.is_multiple_of(32) {
             Some(format!("threads={threads} is no multiple of 32"))
         } else if self.precision == Precision::Tensor && flops % TENSOR_FLOPS != 0 {
-            Some(format!("flops={flops} is no multiple of {TENSOR_FLOPS}, what tensor cores do with an element"))
+            Some(format!(
+                "flops={flops} is no multiple of {TENSOR_FLOPS}, the operations of tensor cores on an element"
+            ))
         } else if flops % 2 != 0 {
             Some(format!("flops={flops} is odd: a multiply-add is two"))
         } else if 3 * self.places() * self.precision.bytes() > 1 << 34 {

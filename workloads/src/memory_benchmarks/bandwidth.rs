@@ -104,7 +104,7 @@ impl Sweep {
             ))
         } else if *kernel == "read" && self.visits() * u64::from(self.trials) * 2 * 8 > EXACT_SUM {
             Some(format!(
-                "trials={} of working_set={bytes} make sums of which single precision is not exact",
+                "trials={} of working_set={bytes} make sums that single precision cannot hold exactly",
                 self.trials
             ))
         } else {

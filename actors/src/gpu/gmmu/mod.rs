@@ -62,7 +62,7 @@ crate::parameters! {
         /// walks at the same time
         #[range(ENTRIES)]
         walkers: u32 = "8",
-        /// blocks of 2 MiB of which the page-walk cache has the page tables of managed memory, least recently used goes first
+        /// blocks of 2 MiB whose page tables of managed memory the page-walk cache holds; the least recently used goes first
         #[range(..=1 << 20)]
         walk_cache_entries: u32 = "0",
         /// further cycles of a walk to managed memory whose block is in the page-walk cache (an estimate: one of four accesses of a walk)

@@ -58,7 +58,7 @@ crate::parameters! {
         /// tag lookups a cycle
         #[range(PER_CYCLE)]
         lookups_per_cycle: u32 = "1",
-        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle, of which 1775 were measured)
+        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle; 1775 were measured)
         #[range(PER_CYCLE)]
         bytes_per_cycle: u32 = "64",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)

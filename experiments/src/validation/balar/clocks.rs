@@ -96,7 +96,7 @@ fn speed_ups(subject: &Subject, ratio: &dyn Fn((u32, u32), (u32, u32)) -> Option
     });
     report.tables.push(Table {
         name: "clock_speed_ups",
-        title: "What a faster clock makes of it, beside the study's LULESH (SAND2019-10389, table 3-2)",
+        title: "Speed-up by a faster clock, beside the study's LULESH (SAND2019-10389, table 3-2)",
         columns: vec![
             Column::new("step", "step"),
             Column::new("speed_up", "times as fast"),

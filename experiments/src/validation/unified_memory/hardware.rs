@@ -116,7 +116,7 @@ fn transfers(rows: &[Row<'_>]) -> Table {
     });
     Table {
         name: "hardware_transfers",
-        title: "Batches of faults beside nvprof's fault groups, and what came to the GPU",
+        title: "Batches of faults beside nvprof's fault groups, and bytes to the GPU",
         columns: vec![
             Column::new("program", "program"),
             Column::new("batches", "batches"),

@@ -144,7 +144,7 @@ fn beside_uvmsmart(logs: &[&Logged], runs: &Runs<Figures>, report: &mut Report) 
         notes.push(format!("TLB hits: {mean:+.1} points on average"));
     }
     notes.push(
-        "UVMSmart's time is that of its kernels and 45 us for each fault; it simulates a GTX 1080 Ti, not a V100"
+        "UVMSmart's time is the time of its kernels and 45 us for each fault; it simulates a GTX 1080 Ti, not a V100"
             .to_owned(),
     );
     report.tables.push(Table {
