@@ -23,9 +23,8 @@ pub fn estimate(done: u64, planned: Option<u64>, took: Duration, is_program: boo
         return Estimate { fraction, ..unknown(basis) };
     };
     let seconds = took.as_secs_f64() * left as f64 / done as f64;
-    let basis = format!(
-        "from CTAs of all launches: {done} of {planned} have ended, and those to come are taken to last as long"
-    );
+    let basis =
+        format!("from CTAs of all launches: {done} of {planned} have ended, and the others are taken to last as long");
     Estimate { seconds_left: Some(seconds), fraction, basis }
 }
 

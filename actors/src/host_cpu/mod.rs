@@ -92,7 +92,7 @@ crate::parameters! {
         page_latency: SimTime = r#""100 ns""#,
         /// lines of transferred pages go to the host memory, where it is wired
         host_memory_lines: bool = "true",
-        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
+        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), the time that it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
         /// the way of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
         pageable_copies: Staging = "None",

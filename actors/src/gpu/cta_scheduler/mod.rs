@@ -68,7 +68,7 @@ crate::parameters! {
         ctas_per_cycle: u32 = "1",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
-        /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
+        /// how long the kernels of a process run while kernels of another process wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
         #[range(SimTime(1)..=TIME.end)]
         time_slice: SimTime = r#""2 ms""#,
         /// time from the last CTA of a process to the first one of the next (estimate)

@@ -79,7 +79,7 @@ crate::parameters! {
         faults: FaultReporting = "Buffered(entries: 2048, per_tlb: 56)",
         /// when entries of TLBs are invalidated: on Unmap, as the driver does, or on EachUpdate of the page table
         shootdown_when: ShootdownWhen = "Unmap",
-        /// which entries are invalidated: Entry (those of each page, one page after the other), Range or All
+        /// which entries are invalidated: Entry (the entries of each page, one page after the other), Range or All
         shootdown_scope: ShootdownScope = "Range",
         /// cycles of the GMMU for each invalidation, one after the other (an estimate: none beyond the wires)
         #[range(CYCLES)]

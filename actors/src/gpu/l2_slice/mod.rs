@@ -78,7 +78,7 @@ crate::parameters! {
         /// operations of one request the atomics unit does in a cycle
         #[range(PER_CYCLE)]
         atomic_operations_per_cycle: u32 = "8",
-        /// what it holds when a kernel begins: Kept, or Flushed as by Nsight Compute
+        /// its contents when a kernel begins: Kept, or Flushed as by Nsight Compute
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// least cycles between two atomics on the same line
         #[range(CYCLES)]
