@@ -17,8 +17,8 @@ pub enum AddressHash {
     Modulo,
     /// Line number with its higher bits folded in, so that power-of-two strides use every slice.
     Xor,
-    /// As was measured of a device: what each bit of the slice number, the lowest first, is made of. Lines of code are spread as by
-    /// `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
+    /// By measurements of a device: the bits of the address behind each bit of the slice number, the lowest first. Lines of code are spread
+    /// as by `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
     Bits(AddressBits),
 }
 
@@ -57,7 +57,7 @@ impl AddressBits {
         self.0.len() as u32
     }
 
-    /// The function they describe, of a number below `count`; says what contradicts itself.
+    /// The function that they describe, of a number below `count`; an error names settings that contradict each other.
     pub fn function(&self, count: u32) -> Result<BitFunction, String> {
         if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > MOST_NUMBERED {
             return Err(format!("expected {count} = 2^bits of at most {MOST_NUMBERED}, found {} bits", self.count()));
@@ -79,7 +79,7 @@ impl AddressBits {
     }
 }
 
-/// What `AddressBits` describe, by what each four bits of the address contribute.
+/// The function that `AddressBits` describe, by the contribution of each four bits of the address.
 #[derive(Clone, Debug)]
 pub struct BitFunction([[u8; 16]; 8]);
 
@@ -95,7 +95,7 @@ impl BitFunction {
 
 /// The map from lines to slices.
 ///
-/// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, whatever their number: so
+/// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, for any number of slices: so
 /// lines are spread evenly, and `line number / slices` numbers the lines within a slice.
 #[derive(Clone, Debug)]
 pub struct SliceMap {

@@ -1,4 +1,4 @@
-//! What copies cost that a real program makes on a simulated node: the program is a process of its own behind the tunnel.
+//! The cost of copies that a real program makes on a simulated node: the program is a process of its own behind the tunnel.
 //!
 //! `cargo bench -p balar-benches --bench copies [-- TOPOLOGY MIB [KIND]...]`
 

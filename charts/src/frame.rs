@@ -1,10 +1,10 @@
-//! What charts are drawn with: frames, axes, ticks, marks, text.
+//! The parts that charts are drawn with: frames, axes, ticks, marks, text.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// What a point looks like.
+/// The look of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A filled circle.
@@ -174,7 +174,7 @@ pub(crate) struct Frame {
     pub y: Axis,
 }
 
-/// What a side of a frame stands for.
+/// The values along a side of a frame.
 pub(crate) struct Axis {
     pub range: (f64, f64),
     pub is_logarithmic: bool,
@@ -264,7 +264,7 @@ pub(crate) fn mark(area: &Area<'_>, mark: Mark, at: (i32, i32)) -> Drawn {
     Ok(())
 }
 
-/// A step of 1, 2 or 5 times a power of ten, of which four to nine reach `most`.
+/// A step of 1, 2 or 5 times a power of ten, so that four to nine steps reach `most`.
 pub(crate) fn even_step(most: f64) -> f64 {
     let power = 10_f64.powf(most.log10().floor());
     [0.2, 0.5, 1.0, 2.0].map(|factor| factor * power).into_iter().find(|step| most / step <= 6.0).unwrap_or(2.0 * power)

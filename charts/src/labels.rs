@@ -10,7 +10,7 @@ pub(crate) fn overlaps(one: Box4, other: Box4) -> bool {
     one.0 < other.2 && other.0 < one.2 && one.1 < other.3 && other.1 < one.3
 }
 
-/// Where a label beside a mark covers the least of what is `taken` already, within the frame.
+/// The place within the frame where a label beside a mark covers the least of the area that is `taken` already.
 pub(crate) fn place(at: (i32, i32), text: &str, frame: &Frame, taken: &[Box4]) -> Box4 {
     let (width, height) = (text_width(text, SMALL), SMALL + 2);
     let (x, y) = at;

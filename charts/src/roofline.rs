@@ -16,9 +16,9 @@ pub type Rates = Vec<(String, f64)>;
 /// A roofline.
 #[derive(Clone, Debug)]
 pub struct Roofline<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What its solid ceilings are: "measured on the simulated node".
+    /// The name of its solid ceilings: "measured on the simulated node".
     pub ceilings: &'a str,
     /// Levels of memory with their bandwidth, GB/s, the fastest first.
     pub memory: Rates,
@@ -39,7 +39,7 @@ pub struct RooflinePoint<'a> {
     pub name: &'a str,
     /// Its performance, GFLOP/s.
     pub gigaflops: f64,
-    /// By level, in the order of the levels: operations for each byte that the level moved, where it moved any.
+    /// Operations for each byte that a level moved, in the order of the levels; none where a level moved no byte.
     pub intensities: Vec<Option<f64>>,
 }
 

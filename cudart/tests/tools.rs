@@ -1,4 +1,4 @@
-//! What tools are told by NVML and CUPTI, of a simulator that here is a server that answers by itself.
+//! The answers of NVML and CUPTI to tools, with a simulator that here is a server that answers by itself.
 
 use balar_cudart::abi::arguments::Out;
 use balar_cudart::cupti::activity::{

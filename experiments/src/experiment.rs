@@ -25,7 +25,7 @@ pub enum ExperimentError {
     NotCompleted {
         /// The workload.
         workload: String,
-        /// What happened.
+        /// The event, in words.
         why: String,
     },
     /// The program's result is wrong.
@@ -60,7 +60,7 @@ pub fn run(
     run_with(RunOptions::default(), topology, workload, parameters, units)
 }
 
-/// As [`run`], with options of the engine: the number of threads, say.
+/// As [`run`], with options of the engine, such as the number of threads.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Built-in workloads on simulated nodes: what the command line, tests and studies begin with.
+//! Built-in workloads on simulated nodes, which the command line, tests and studies begin with.
 //!
 //! [`simulate`] runs a [`SimulationRequest`]: a topology and a workload; [`run`] goes from their names to figures in one call. Nodes with
 //! programs of one's own are `balar_actors::simulation`'s.

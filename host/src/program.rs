@@ -1,4 +1,4 @@
-//! What runs on the simulated host CPU.
+//! Programs on the simulated host CPU.
 
 use crate::call::{Call, CallResult};
 use balar_protocol::ProcessId;
@@ -40,8 +40,7 @@ pub enum Next {
         /// If set, its kernels end at once; otherwise its outstanding work is completed first.
         was_killed: bool,
     },
-    /// The end: the program has ended, or is no longer waited for. An error says what is wrong with it, in
-    /// words; `None` where all is well.
+    /// The end: the program has ended, or is no longer waited for. An error says in words why it failed; `None` where all is well.
     End {
         /// Why it ended otherwise than it should.
         error: Option<String>,
@@ -50,8 +49,8 @@ pub enum Next {
 
 /// The program on the simulated host CPU: threads that make CUDA calls. Simulated time stands still while it is asked.
 pub trait Host: Send {
-    /// What any thread does next. Blocks until that is known: [`Next::Waiting`] is an answer only while some call has not
-    /// returned, or a call back is expected.
+    /// The next act of any thread. Blocks until it is known: [`Next::Waiting`] is an answer only while some call has not returned, or a
+    /// call back is expected.
     fn next(&mut self) -> Next;
 
     /// Whether streams will reach host functions. If so, simulated time may advance although no thread is in a call:
@@ -80,7 +79,7 @@ pub trait Host: Send {
     /// Takes the bytes of a process's asynchronous copy to pageable memory, before the call that waits for it returns.
     fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>);
 
-    /// Takes what a process's kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
+    /// Takes the text that a process's kernels have printed, before the call that brings it returns; `error` is text for the standard error
     /// stream, such as the text of an assertion.
     fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]);
 
@@ -104,7 +103,7 @@ pub trait HostProgram: Send {
     /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
     fn receive(&mut self, transfer: u32, data: Arc<[u8]>);
 
-    /// Takes what kernels have printed since it was called last, before the call that brings it returns: a launch, a
+    /// Takes the text that kernels have printed since the last call of this function, before the call that brings it returns: a launch, a
     /// synchronisation, a copy that the host waits for, or the end of the program.
     fn printed(&mut self, text: &[u8]) {
         let _ = text;

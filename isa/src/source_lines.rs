@@ -91,7 +91,7 @@ impl<'a> SourcePlace<'a> {
 pub(crate) struct InstructionLines {
     /// The places.
     pub lines: SourceLines,
-    /// Of each instruction, by program counter. Shorter than the program where the last have none.
+    /// The place of each instruction, by program counter. Shorter than the program where the last have none.
     pub by_pc: Vec<Option<PlaceId>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may ask a run: whoever knows its token, by a request to this machine itself.
+//! Access to a run: a request must know its token, and must be made to this machine itself.
 //!
 //! Pages of other sites can make a browser send requests to 127.0.0.1. They do not know the token, a browser does not give them the cookie
 //! that has it (`SameSite=Strict`), and a name of theirs that suddenly stands for 127.0.0.1 is not one that the header `Host` may have.
@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
-/// What requests have to show.
+/// The token that requests must show, and the port that they must name.
 #[derive(Clone, Debug)]
 pub struct Access {
     token: String,

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 const HEAD_BYTES: usize = 16 << 10;
 /// How long the head of a request may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a run is waited for that was asked what its units wait for.
+/// How long the server waits for a run that was asked what its units wait for.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// How far a step goes that does not say it.
 const STEP: SimTime = SimTime(1_000_000);
@@ -36,7 +36,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// What the page may do: it asks this server alone, and shows nothing from elsewhere.
+/// The rights of the page: it asks this server alone, and shows nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -75,7 +75,7 @@ async fn talk(stream: TcpStream, visitor: Visitor, sent_away: oneshot::Receiver<
     }
 }
 
-/// What there is, by path.
+/// The resources, by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Page,

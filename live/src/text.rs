@@ -24,7 +24,7 @@ pub fn simulated(picoseconds: u64) -> String {
     }
 }
 
-/// What is left, and why that is believed.
+/// The time that is left, and why that is believed.
 pub fn left(state: &LiveState) -> String {
     let estimate = &state.estimate;
     match estimate.seconds_left {

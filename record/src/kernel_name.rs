@@ -106,7 +106,7 @@ struct Path {
 #[derive(Debug, Default)]
 struct Component {
     base: String,
-    /// The arguments of a template, and what follows them.
+    /// The arguments of a template, and the text behind them.
     arguments: Option<(Vec<Path>, String)>,
     /// Whether parameters follow.
     is_function: bool,
@@ -166,7 +166,7 @@ impl NameReader<'_> {
             match letter {
                 '<' => component.arguments = Some((self.arguments(), String::new())),
                 '(' => {
-                    // What an anonymous namespace is called, or parameters.
+                    // The name of an anonymous namespace, or parameters.
                     component.is_function |= !self.rest.starts_with("anonymous namespace)");
                     self.skip_parameters();
                 }
@@ -194,7 +194,7 @@ impl NameReader<'_> {
         }
     }
 
-    /// Leaves out what comes before the bracket that closes parameters, and the bracket.
+    /// Leaves out the text before the bracket that closes parameters, and the bracket.
     fn skip_parameters(&mut self) {
         let mut open = 1;
         while let Some(letter) = self.rest.chars().next().filter(|_| open > 0) {
@@ -222,7 +222,7 @@ impl NameReader<'_> {
     }
 }
 
-/// Is that what a kernel is called, in the code or in its source?
+/// Is the kernel called that, in the code or in its source?
 pub fn is_named(regex: &Regex, kernel: &str) -> bool {
     regex.is_match(kernel) || regex.is_match(&readable_name(kernel))
 }

@@ -19,7 +19,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What went wrong in a run.
+/// A failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// In words.
@@ -37,7 +37,7 @@ pub struct RunRecord {
     pub workload: String,
     /// All its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
-    /// The code that ran: "ptx", "sass" or "mixed", with what assembled it: "sass, assembled by ptxas 12.9".
+    /// The code that ran: "ptx", "sass" or "mixed", with its assembler: "sass, assembled by ptxas 12.9".
     pub isa: String,
     /// Why it ended.
     pub ending: Ending,
@@ -47,15 +47,15 @@ pub struct RunRecord {
     pub wall: Duration,
     /// Threads that simulated.
     pub threads: usize,
-    /// What the units wrote.
+    /// The counters that the units wrote.
     pub statistics: StatisticSink,
-    /// What of it was timed.
+    /// Which of its launches were timed.
     pub timing: Timing,
-    /// What was counted of each instruction, where that was asked for.
+    /// The counts of each instruction, where they were asked for.
     pub profiles: Option<Vec<KernelProfile>>,
-    /// What the units did when, where that was asked for.
+    /// The activity of the units over time, where it was asked for.
     pub timeline: Option<Vec<UnitTimeline>>,
-    /// What was sampled, for the counter tracks of the timeline.
+    /// Samples, for the counter tracks of the timeline.
     pub series: Vec<SampledCounter>,
     /// Facts about the node.
     pub node: NodeFacts,
@@ -143,7 +143,7 @@ impl RunRecord {
         }
     }
 
-    /// What went wrong, in words; `None` where nothing did.
+    /// The failure in words; `None` where there was none.
     pub fn problem(&self) -> Option<String> {
         let Cause { text, is_partial } = self.cause()?;
         if let Some(unit) = &self.given_up {
@@ -152,7 +152,7 @@ impl RunRecord {
         Some(if is_partial { format!("{text}; the statistics are partial") } else { text })
     }
 
-    /// What went wrong, and whether the statistics are only those up to then.
+    /// The failure, and whether the statistics reach only up to it.
     pub fn cause(&self) -> Option<Cause> {
         let program = self.statistics.outcome.as_ref();
         let of_all = |text: String| Some(Cause { text, is_partial: false });
@@ -288,7 +288,7 @@ pub struct ResultDocument<'a> {
     pub verified: Option<bool>,
     /// Why the run ended.
     pub ended_by: &'static str,
-    /// What went wrong.
+    /// The failure in words.
     pub problem: Option<String>,
     /// Simulated time at the end; `null` where nothing was timed.
     pub sim_time_ps: Option<u64>,
@@ -321,7 +321,7 @@ pub struct MetricEntry {
     pub instances: u64,
     /// Their sum; `null` of a quotient.
     pub sum: Option<Value>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<Value>,
     /// The least.
     pub min: Option<Value>,
@@ -393,7 +393,7 @@ impl KernelEntry<'_> {
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
         let counters = &self.0.counters.ctas;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
-        // Of a launch that was not timed, what needs timing is 0.
+        // Counts of a launch that was not timed are 0 where they need timing.
         [
             ("inst_executed_per_cycle", of(counters.inst_executed, self.0.cycles)),
             ("thread_inst_executed_per_inst_executed", of(counters.thread_inst_executed, counters.inst_executed)),

@@ -1,4 +1,4 @@
-//! A record to test with: what prints a run, writes it or reads it is tested on the same one.
+//! A record to test with: printing, writing and reading of a run are tested on the same one.
 
 use crate::ending::Ending;
 use crate::json::to_text;

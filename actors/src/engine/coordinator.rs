@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What a coordinator is made from.
+/// The parts that a coordinator is made from.
 pub(super) struct CoordinatorSetup {
     pub conditions: RunConditions,
     pub paths: Arc<[String]>,
     /// The units of each shard.
     pub tenants: Vec<Vec<Tenant>>,
-    /// What takes samples, where somebody watches.
+    /// Takes samples, where a watcher wants them.
     pub sampler: Option<Sampler>,
     /// Where each shard lives.
     pub arbiters: Vec<ArbiterHandle>,
@@ -32,14 +32,14 @@ pub(super) struct CoordinatorSetup {
     pub result: oneshot::Sender<Result<RunReport, EngineError>>,
 }
 
-/// What the coordinator knows of a shard.
+/// The coordinator's knowledge of a shard.
 struct ShardState {
     address: Addr<Shard>,
     /// The earliest stamp or wake of its units when it last reported.
     own_next: SimTime,
     /// No message that its units are yet to send arrives before this time, as far as they knew when it last reported.
     own_reach: SimTime,
-    /// The same two of what is in `inbound`.
+    /// The same two for the messages in `inbound`.
     inbound_earliest: SimTime,
     inbound_reach: SimTime,
     /// Buffers of its last report, for its next command.
@@ -49,7 +49,7 @@ struct ShardState {
     busy: Duration,
     /// It has a command that it has not reported on.
     running: bool,
-    /// Of a shard on another thread, where messages need not wake anybody.
+    /// The desk of a shard on another thread, where messages need not wake any thread.
     desk: Option<Arc<Desk>>,
 }
 
@@ -230,7 +230,7 @@ impl Coordinator {
         }
     }
 
-    /// Asks every shard for what its units have counted.
+    /// Asks every shard for the counts of its units.
     fn begin_sample(&mut self, time: SimTime, kind: SampleKind) {
         let Some(sampler) = &mut self.sampler else { return };
         let with_waiting = kind == SampleKind::Asked;

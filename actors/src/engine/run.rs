@@ -31,12 +31,12 @@ pub struct UnitEntry {
     pub weight: u32,
 }
 
-/// All units of a node, wired, with what they share.
+/// All units of a node, wired, with the state that they share.
 #[derive(Default)]
 pub struct Simulation {
     /// The units.
     pub units: Vec<UnitEntry>,
-    /// What happens at fixed multiples of a length of time: the writes of units become visible.
+    /// Work at fixed multiples of a length of time: the writes of units become visible.
     pub epochs: Epochs,
     /// Units that take over from others in the middle of the run, if any do.
     pub hand_over: HandOver,
@@ -84,9 +84,9 @@ fn shards_of(simulation: &Simulation, options: &RunOptions) -> usize {
     options.threads.clamp(1, simulation.units.len().max(1))
 }
 
-/// What is known of a run before its thread starts.
+/// The parts of a run before its thread starts.
 struct Prepared {
-    /// By unit.
+    /// Paths, by unit.
     paths: Arc<[String]>,
     latencies: Vec<SimTime>,
     deadline: Deadline,

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
-/// Windows after which units are asked for what they have counted by launch: some tens of the shortest launches.
+/// Windows after which units are asked for their counts by launch: some tens of the shortest launches.
 const WINDOWS_BETWEEN_SHARES: u64 = 1 << 14;
 
 /// A unit and its way into a shard.
@@ -81,7 +81,7 @@ impl Message for RunWindows {
     type Result = ();
 }
 
-/// What came of [`RunWindows`].
+/// The result of [`RunWindows`].
 pub(super) struct Report {
     pub shard: usize,
     /// Messages for each shard.
@@ -104,10 +104,10 @@ impl Message for Report {
     type Result = ();
 }
 
-/// Hand in what the units have counted before this time. Nothing is left to happen before it.
+/// Hand in the counts of units before this time. Nothing is left to happen before it.
 pub(super) struct TakeSample {
     pub time: SimTime,
-    /// Say what units wait for, too.
+    /// Hand in the waits of units, too.
     pub with_waiting: bool,
     pub sample: ShardSample,
 }
@@ -116,7 +116,7 @@ impl Message for TakeSample {
     type Result = ();
 }
 
-/// What came of [`TakeSample`].
+/// The result of [`TakeSample`].
 pub(super) struct SampleReport {
     pub shard: usize,
     pub sample: ShardSample,
@@ -136,7 +136,7 @@ impl Message for CollectStatistics {
     type Result = ();
 }
 
-/// What a unit has to say at the end. `Err` = it panicked while it said so.
+/// The results of a unit at the end. `Err` = it panicked while it gave them.
 pub(super) struct UnitResult {
     pub unit: UnitId,
     pub statistics: Result<StatisticSink, String>,
@@ -192,7 +192,7 @@ pub(super) struct RunConditions {
     pub stop_at: SimTime,
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
-    /// Where somebody may hold the run, and ask it.
+    /// The control by which a watcher may hold the run, and ask it.
     pub control: Option<RunControl>,
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
@@ -215,7 +215,7 @@ impl RunConditions {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Has somebody asked for something that the coordinator does between windows?
+    /// Has a watcher asked for something that the coordinator does between windows?
     pub fn is_called(&self) -> bool {
         self.control.as_ref().is_some_and(RunControl::needs_attention)
     }
@@ -229,7 +229,7 @@ impl RunConditions {
 pub(super) struct Shard {
     index: usize,
     slots: Vec<Slot>,
-    /// What is on its way to each slot, and when each next has something to do.
+    /// The messages on their way to each slot, and when each next has something to do.
     out: Outbox,
     inbox: Inbox,
     /// When the window before began.
@@ -238,7 +238,7 @@ pub(super) struct Shard {
     messages: u64,
     /// Calls of its units so far.
     calls: u64,
-    /// What its units have counted by launch.
+    /// The counts of its units by launch.
     shares: LaunchTotals,
     /// Windows since they were last asked for it.
     windows_since_shares: u64,
@@ -290,7 +290,7 @@ impl Shard {
         }
     }
 
-    /// Hands over what is due at the start of `window`, where an epoch has ended since the last one.
+    /// Does the hand-overs that are due at the start of `window`, where an epoch has ended since the last one.
     #[cold]
     fn hand_over(&mut self, window: Window) {
         if self.conditions.epochs.end_after(self.last_start) > window.start {
@@ -433,12 +433,12 @@ impl Shard {
         }
     }
 
-    /// Takes what units have counted by launch, so that no unit keeps it of many launches.
+    /// Takes the counts of units by launch, so that no unit keeps counts of many launches.
     #[cold]
     fn take_shares(&mut self) {
         self.windows_since_shares = 0;
         for slot in self.slots.iter_mut().filter(|slot| !slot.failed) {
-            // What panics here is reported when the statistics are collected.
+            // A panic here is reported when the statistics are collected.
             let _ = contain(|| slot.unit.shares(&mut self.shares));
         }
     }
@@ -461,7 +461,7 @@ impl Shard {
             }
             if is_read {
                 slot.has_run = false;
-                // What panics here is reported when the statistics are collected.
+                // A panic here is reported when the statistics are collected.
                 let given = contain(|| {
                     let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
                     slot.unit.statistics(&mut sink);

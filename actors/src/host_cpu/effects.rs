@@ -1,4 +1,4 @@
-//! What the driver wants done, with a time and by way of ports.
+//! The driver's effects, carried out with a time and by way of ports.
 
 use super::HostCpu;
 use crate::engine::Outbox;
@@ -9,7 +9,7 @@ use balar_protocol::cuda::CudaMessage;
 use balar_protocol::{ContextId, Detail, Payload, SimTime};
 
 impl HostCpu {
-    /// Does what the driver wants done, at `now`.
+    /// Carries out the driver's effects, at `now`.
     pub(super) fn carry_out(&mut self, now: SimTime, out: &mut Outbox) {
         let mut effects = std::mem::take(&mut self.effects);
         self.driver.take_effects(&mut effects);

@@ -29,7 +29,7 @@ const US: u64 = 1_000_000;
 /// A call made of the results of those before.
 type Step = Box<dyn Fn(&[CallResult]) -> Call + Send>;
 
-/// What a program saw.
+/// The results that a program saw.
 #[derive(Default)]
 struct Seen {
     results: Vec<CallResult>,
@@ -122,8 +122,8 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     (unit, Bench::new(&[WIRE; 3]), seen)
 }
 
-/// Plays a GPU that takes 5 us for a kernel and 10 us for a transfer, until 300 us. Kernels of the launches in `faulty` fail.
-/// Returns what arrived when, in words.
+/// Plays a GPU that takes 5 us for a kernel and 10 us for a transfer, until 300 us. Kernels of the launches in `faulty` fail. Returns the
+/// messages that arrived with their times, in words.
 fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, String)> {
     let mut trace = Vec::new();
     let mut end = SimTime(0);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
+/// While threads compute and others wait for the GPU, the program is asked at least this often for its next act.
 const POLL: SimTime = SimTime(20_000_000);
 
 /// Where a thread stands.
@@ -31,7 +31,7 @@ struct Thread {
     state: State,
     /// The context that its call is made in, which its device may not have.
     context: ContextId,
-    /// What a synchronous copy from the device brought.
+    /// The bytes that a synchronous copy from the device brought.
     received: Option<Arc<[u8]>>,
 }
 
@@ -74,7 +74,7 @@ impl Threads {
 }
 
 impl HostCpu {
-    /// Asks the program what it does, until it waits.
+    /// Asks the program for its next acts, until it waits.
     pub(super) fn ask(&mut self, now: SimTime) {
         self.ask_at = None;
         while let Some(host) = &mut self.host {
@@ -144,7 +144,7 @@ impl HostCpu {
         self.threads.threads.insert(thread, Thread { state, context, received: None });
     }
 
-    /// A thread does what it has to do at this time.
+    /// Performs the act of a thread at this time.
     pub(super) fn step_thread(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
         let Some(thread) = self.threads.threads.get_mut(&id) else { return };
         let caller = Caller { thread: id, context: thread.context };

@@ -41,16 +41,16 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
     type Parameters: ParameterSet + Debug + Send;
     /// Its counters, declared with [`counters!`](balar_protocol::counters).
     type Counters: CounterSet + Debug + Send + Serialize + DeserializeOwned;
-    /// What it wants to know of a request of its own ([`Io::ask`]) when the answer comes.
+    /// Its note about a request of its own ([`Io::ask`]), which it gets back with the answer.
     type Own: Debug + Send + Serialize + DeserializeOwned;
 
     /// A unit in its first state.
     fn new(parameters: &Self::Parameters) -> Self;
 
-    /// Its clock, and what passing through it costs.
+    /// Its clock, and the cost of passing through it.
     fn pace(parameters: &Self::Parameters) -> Pace;
 
-    /// Notes what is wrong with the parameters beyond their types.
+    /// Notes the mistakes in the parameters beyond their types.
     fn check(parameters: &Self::Parameters, problems: &mut Problems) {
         let _ = (parameters, problems);
     }
@@ -66,8 +66,8 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
         let _ = (response, own, io);
     }
 
-    /// Another message is about to pass, in either direction: [`MemoryMessage::Drain`], upon which what is held back goes on, or whatever
-    /// comes to be.
+    /// Another message is about to pass, in either direction: [`MemoryMessage::Drain`], upon which held requests go on, or a message of a
+    /// kind that is yet to be.
     fn on_passing(&mut self, message: &MemoryMessage, io: &mut Io<Self>) {
         let _ = (message, io);
     }
@@ -95,7 +95,7 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
     }
 }
 
-/// The clock of an [`Interposer`], and what passing through it costs.
+/// The clock of an [`Interposer`], and the cost of passing through it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     clock: Clock,
@@ -123,7 +123,7 @@ impl Pace {
     }
 }
 
-/// What a request that went downstream was.
+/// The origin of a request that went downstream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum UnderWay<Own> {
     /// One of the client's, which has these numbers there.
@@ -132,7 +132,7 @@ enum UnderWay<Own> {
     Own(Own),
 }
 
-/// The wires of an interposer, and what the kit keeps for it.
+/// The wires of an interposer, and the state that the kit keeps for it.
 #[derive(Debug)]
 struct Link<Own> {
     upstream: PortId,
@@ -159,7 +159,7 @@ impl Notes {
     }
 }
 
-/// What the kit keeps for an interposer: departures and what is under way.
+/// The state that the kit keeps for an interposer: departures and requests under way.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<Own> {
     requests: OutputPort,
@@ -182,7 +182,7 @@ struct Kept<Own> {
     woken: Option<u64>,
 }
 
-/// What an [`Interposer`] may do at the moment in which something happens.
+/// The acts that an [`Interposer`] may take at the moment of an event.
 #[derive(Debug)]
 pub struct Io<'a, T: Interposer> {
     /// Its parameters.
@@ -258,8 +258,8 @@ impl<T: Interposer> Io<'_, T> {
         self.send_answer(cycles, request.response(0, served_by));
     }
 
-    /// Answers a request of the client after the unit's latency with what the server has answered to one of the unit's own: who has
-    /// served it, and which of its sectors have hit.
+    /// Answers a request of the client after the unit's latency as the server has answered one of the unit's own: with the same server, and
+    /// the same sectors that hit.
     pub fn answer_like(&mut self, response: &MemoryResponse, request: &MemoryRequest) {
         let hit_sectors = response.hit_sectors & request.sectors;
         self.send_answer(self.link.latency, request.response(hit_sectors, response.served_by));
@@ -326,7 +326,7 @@ const PORTS: &[PortDefinition] = &[
     PortDefinition::client("downstream", Protocol::Memory, "the crossbar, or another server"),
 ];
 
-/// The kind of unit that `T` is: what a program registers.
+/// The kind of unit that `T` is: a program registers it.
 pub const fn definition<T: Interposer>() -> UnitDefinition {
     UnitDefinition {
         name: T::NAME,
@@ -425,7 +425,7 @@ impl<T: Interposer> Interposed<T> {
                         io.send_response(MemoryResponse { id, return_port, ..response }, io.link.latency);
                     }
                     Some(UnderWay::Own(own)) => state.on_response(response, own, io),
-                    // An answer to nothing that was asked: whoever sent it, nobody waits.
+                    // An answer without a request: nothing waits for it.
                     None => {}
                 }
             }

@@ -28,15 +28,15 @@ pub enum BrokenProtocol {
     /// It could not be built.
     #[error("the unit cannot be built: {0}")]
     NotBuilt(String),
-    /// It broke a rule of time, or answered what nobody asked, or sent what makes no sense.
+    /// It broke a rule of time, answered a request that does not exist, or sent a message that makes no sense.
     #[error(transparent)]
     Engine(#[from] BrokenRule),
     /// It has not answered everything.
     #[error("the unit {owed}, and sleeps; rule: each request is answered once\n{why}")]
     NeverAnswered {
-        /// What it owes.
+        /// The answers that it owes.
         owed: String,
-        /// What is known of the reason.
+        /// The known facts about the reason.
         why: String,
     },
     /// It was to get a message that no client sends it.
@@ -139,7 +139,7 @@ pub enum StateMistake {
 pub struct MemoryBench {
     definition: &'static UnitDefinition,
     parameters: String,
-    /// Messages for the unit: (arrival, from the client, what).
+    /// Messages for the unit: (arrival, from the client, message).
     script: Vec<(SimTime, bool, MemoryMessage)>,
     answer_after: SimTime,
     answer_at: BTreeMap<usize, SimTime>,
@@ -147,10 +147,10 @@ pub struct MemoryBench {
     slice: Option<(u32, SliceMap)>,
 }
 
-/// What a unit did on a [`MemoryBench`].
+/// The work of a unit on a [`MemoryBench`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Played {
-    /// (departure, through the upstream port, what).
+    /// (departure, through the upstream port, message).
     sent: Vec<(SimTime, bool, String)>,
     requests: Vec<(SimTime, MemoryRequest)>,
     responses: Vec<(SimTime, MemoryResponse)>,
@@ -403,7 +403,7 @@ impl MemoryBench {
     }
 }
 
-/// Watches a unit that sleeps and owes answers, and says what is known of the reason.
+/// Watches a unit that sleeps and owes answers, and gives the known facts about the reason.
 fn forgotten(unit: &mut dyn Unit, bench: &mut Bench) -> String {
     let said = unit.outstanding().map_or("the unit says that it waits for nothing".to_owned(), |text| {
         format!("the unit says of itself: {text}")
@@ -419,10 +419,10 @@ fn forgotten(unit: &mut dyn Unit, bench: &mut Bench) -> String {
     }
 }
 
-/// What happened at the ports of a unit.
+/// The events at the ports of a unit.
 #[derive(Debug, Default)]
 struct Log {
-    /// (time, is it a departure, place, port, what).
+    /// (time, is it a departure, place, port, message).
     events: Vec<(SimTime, bool, usize, PortId, Payload)>,
 }
 
@@ -437,14 +437,14 @@ impl Log {
         self.events.push((at, true, self.events.len(), port, payload));
     }
 
-    /// Checks the protocol; returns what is owed in the end.
+    /// Checks the protocol; returns the answers that are owed in the end.
     fn check(
         &mut self,
         (upstream, downstream): (PortId, PortId),
         definition: &UnitDefinition,
         updates_copies: bool,
     ) -> Result<Option<String>, BrokenProtocol> {
-        // What arrives at a time comes before what leaves then.
+        // An arrival at a time comes before a departure then.
         self.events.sort_by_key(|(time, departure, place, ..)| (*time, *departure, *place));
         let name = definition.ports[usize::from(upstream.0)].name;
         let mut conversation = Conversation::new([(upstream, name.to_owned())]);
@@ -487,7 +487,7 @@ impl Log {
     }
 }
 
-/// The first difference between what a unit did in windows of two lengths.
+/// The first difference between a unit's work in windows of two lengths.
 fn difference(whole: &Played, other: &Played) -> Option<String> {
     let (ours, theirs) = (whole.everything(), other.everything());
     let count = ours.len().max(theirs.len());

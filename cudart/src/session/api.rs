@@ -1,5 +1,5 @@
-//! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function),
-//! which says what an error becomes there.
+//! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function), which
+//! says how an error becomes a code there.
 
 use crate::session::state::process;
 use balar_host::CudaError;
@@ -22,7 +22,7 @@ pub type Outcome = Result<(), CudaError>;
 macro_rules! cuda_function {
     ($runner:path, $(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUDA wants them for this function.")]
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
@@ -41,7 +41,7 @@ macro_rules! cuda_function {
     };
     ($(#[$meta:meta])* raw fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUDA wants them for this function.")]
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
@@ -55,7 +55,7 @@ pub fn code(outcome: Outcome) -> c_int {
     outcome.map_or_else(|error| error.code() as c_int, |()| 0)
 }
 
-/// The body of an API function. What is done around it is compiled once, not for each of them.
+/// The body of an API function. The code around it is compiled once, not for each of them.
 pub type ApiBody<'a> = &'a mut dyn FnMut() -> Outcome;
 
 /// Keeps the thread from being cancelled (`pthread_cancel`) for as long as it lives: a thread that is cancelled in the middle of a call
@@ -101,7 +101,7 @@ pub fn raw<T: Fallback>(body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(T::FALLBACK)
 }
 
-/// What a function returns that cannot return its value.
+/// The result of a function that cannot return its value.
 pub trait Fallback {
     /// The value.
     const FALLBACK: Self;

@@ -21,7 +21,7 @@ pub enum IsaChoice {
     Sass,
 }
 
-/// Which code of modules is loaded, and what assembles PTX where machine code is chosen and there is none.
+/// The choice of the code of modules, and the assembler for PTX where machine code is chosen and there is none.
 #[derive(Clone, Debug, Default)]
 pub struct CodeChoice {
     /// PTX or machine code.
@@ -122,7 +122,7 @@ impl CodeChoice {
     }
 }
 
-/// Assembles what is PTX of a module: one text as a whole, several parts to be linked with each other.
+/// Assembles the PTX of a module: one text as a whole, several parts to be linked with each other.
 fn assembled(
     assembler: &dyn Assembler,
     parts: Vec<ModulePart>,
@@ -147,7 +147,7 @@ fn assembled(
     Ok(ModuleSource::Machine { cubins, origin })
 }
 
-/// Why machine code is not found, where PTX would do if somebody assembled it.
+/// The error that machine code is missing, for images whose PTX an assembler could turn into it.
 fn no_assembler(missing: LoadError) -> LoadError {
     match missing {
         LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } } => {

@@ -15,7 +15,7 @@ pub enum LoadError {
     Image {
         /// The image's name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         error: ImageError,
     },
     /// The PTX texts.
@@ -26,7 +26,7 @@ pub enum LoadError {
     Machine {
         /// The files.
         name: String,
-        /// What is wrong with them.
+        /// The mistake in them.
         error: MachineError,
     },
     /// Machine code is asked for, and nothing makes any of the PTX texts.
@@ -34,7 +34,7 @@ pub enum LoadError {
     NoAssembler {
         /// The code.
         name: String,
-        /// What there is instead of machine code.
+        /// The code that it has instead of machine code.
         found: String,
     },
     /// Machine code is asked for, and the assembler does not make any of the PTX texts.
@@ -63,7 +63,7 @@ pub enum LoadError {
     Memory {
         /// The parts of the module.
         name: String,
-        /// What did not fit.
+        /// The part that did not fit.
         what: String,
         /// Bytes of it.
         bytes: u64,

@@ -1,4 +1,4 @@
-//! Loading code: before the run that of a built-in workload, during it whatever programs load.
+//! Loading code: the code of a built-in workload before the run, the modules of programs during it.
 
 use super::cache::{CachedModule, CodeCache, ModuleKernel};
 use super::choice::CodeChoice;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
 const ALIGNMENT: u64 = 256;
 
-/// What a module needs room for.
+/// A part of a module that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// A variable: a managed one in the host window, any other in the GPU's memory.
@@ -33,7 +33,7 @@ pub trait ModuleMemory {
     /// The address of `bytes` new bytes, at a multiple of `alignment`, a power of two; `None` where there are none left.
     fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64>;
 
-    /// Gives back what [`Self::allocate`] gave.
+    /// Gives back memory of [`Self::allocate`].
     fn free(&mut self, address: u64);
 }
 
@@ -67,7 +67,7 @@ pub struct LoadedModule {
     pub heap: Option<(u64, u64)>,
     /// Where launches of its kernels wait, if that was set aside for it: first address, bytes.
     pub launches: Option<(u64, u64)>,
-    /// What the user should know.
+    /// A warning for the user.
     pub warning: Option<String>,
 }
 
@@ -91,8 +91,8 @@ impl ModuleLoader {
         }
     }
 
-    /// Loads a module: places its variables and, where its kernels allocate, the device heap; leaves what memory needs in
-    /// `changes`, initial values included; and adds kernels and variables to the tables.
+    /// Loads a module: places its variables and, where its kernels allocate, the device heap; leaves the changes of memory in `changes`,
+    /// initial values included; and adds kernels and variables to the tables.
     ///
     /// # Errors
     ///
@@ -303,7 +303,7 @@ fn place(placement: &Placement, request: &LoadRequest, memory: &mut dyn ModuleMe
     address.ok_or_else(|| no_room(request, format!("its variable {}", placement.name), placement.bytes))
 }
 
-/// Room that the context is to have from now on, of so many bytes: first address, bytes. `None` where none is wanted.
+/// Memory that the context is to have from now on, of so many bytes: first address, bytes. `None` where none is wanted.
 fn set_aside(
     bytes: Option<u64>,
     (room, what): (Room, &str),
@@ -319,7 +319,7 @@ fn no_room(request: &LoadRequest, what: String, bytes: u64) -> LoadError {
     LoadError::Memory { name: request.source.names(), what, bytes }
 }
 
-/// Frees what was allocated before something failed.
+/// Frees the memory that was allocated before a failure.
 fn give_back(allocated: Vec<u64>, memory: &mut dyn ModuleMemory, error: LoadError) -> LoadError {
     allocated.into_iter().for_each(|address| memory.free(address));
     error

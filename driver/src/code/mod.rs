@@ -1,4 +1,4 @@
-//! Code that programs run: what is loaded, and how it gets there.
+//! Code that programs run, and how it is loaded.
 //!
 //! From the ground up: what images hold (`images`), an assembler that somebody brings (`assembler`), which code is chosen (`source`,
 //! `choice`) and which a user gives instead (`replacement`), code that was linked (`module`) and is kept (`cache`), the tables of what is loaded (`tables`), and the loader.

@@ -49,14 +49,14 @@ impl ProgramTable {
     }
 }
 
-/// What a launch needs to know of a loaded kernel.
+/// The facts about a loaded kernel that a launch needs.
 #[derive(Clone, Debug, Default)]
 pub struct KernelInfo {
     /// Its name in the PTX.
     pub name: Arc<str>,
     /// Its code.
     pub code: Code,
-    /// What it asks of an SM.
+    /// Its demands on an SM.
     pub resources: Resources,
     /// Size of its parameter block, bytes.
     pub parameter_bytes: u32,
@@ -83,7 +83,7 @@ const SUB_CORES: u32 = 4;
 pub const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 impl KernelInfo {
-    /// What `cudaFuncGetAttributes` tells before a program sets any.
+    /// The attributes that `cudaFuncGetAttributes` tells before a program sets any.
     pub fn attributes(&self) -> FunctionAttributes {
         let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
         let compiled_for =
@@ -107,7 +107,7 @@ impl KernelInfo {
 /// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
 pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
-/// A kernel of a module, and what only the place where it is loaded tells of it.
+/// A kernel of a module, with the facts that depend on the place where it is loaded.
 #[derive(Debug)]
 pub(crate) struct KernelSource {
     pub kernel: ModuleKernel,
@@ -161,7 +161,7 @@ pub struct KernelTable {
 }
 
 impl KernelTable {
-    /// Adds `kernel` to those of a context's module; one of the same name is replaced.
+    /// Adds `kernel` to the kernels of a context's module, and replaces one of the same name.
     pub fn insert(&self, context: ContextId, module: u32, kernel: KernelInfo) {
         self.add(context, module, kernel.name.clone(), Entry::Loaded(Arc::new(kernel)));
     }
@@ -204,7 +204,7 @@ pub struct Symbol {
     pub address: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: VariableKind,
 }
 
@@ -225,7 +225,7 @@ impl SymbolTable {
         u64::from(FIRST_REFERENCE | self.references.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Adds a variable to those of a context's module; one of the same name is replaced.
+    /// Adds a variable to the variables of a context's module, and replaces one of the same name.
     pub fn insert(&self, context: ContextId, module: u32, name: &str, symbol: Symbol) {
         locked(&self.symbols).entry((context, module)).or_default().insert(name.into(), symbol);
     }
@@ -250,7 +250,7 @@ impl SymbolTable {
     }
 }
 
-/// The tables of the host's driver: what is loaded, and the code of it.
+/// The tables of the host's driver: loaded modules and their code.
 #[derive(Clone, Debug, Default)]
 pub struct DriverTables {
     /// The kernels loaded for each GPU.

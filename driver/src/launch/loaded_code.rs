@@ -36,7 +36,7 @@ pub(crate) struct LoadedCode {
 }
 
 impl LoadedCode {
-    /// That of `tables` alone.
+    /// The loaded code of `tables` alone.
     pub fn new(
         tables: &DriverTables,
         choice: CodeChoice,
@@ -65,7 +65,7 @@ impl LoadedCode {
         Ok(())
     }
 
-    /// What launches of kernels may ask for has changed.
+    /// Notes that limits of kernels' launches have changed.
     pub fn limits_change(&mut self) {
         self.device_kernels.clear();
     }
@@ -91,7 +91,7 @@ impl LoadedCode {
         })
     }
 
-    /// What programs can ask of a kernel.
+    /// The attributes of a kernel that programs can ask for.
     pub fn attributes(
         &self,
         context: ContextId,

@@ -20,7 +20,7 @@ pub struct Running<'a> {
     pub code: CodeChoice,
     /// Ends all of them once it is set.
     pub interrupt: Arc<AtomicBool>,
-    /// Is told how many runs of how many have ended, of those that are known by now.
+    /// Is told how many runs have ended, and how many are known by now.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -38,7 +38,7 @@ impl Benchmark {
     }
 }
 
-/// What a run has measured, by name.
+/// The measurements of a run, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured(Vec<(String, f64)>);
 
@@ -66,7 +66,7 @@ impl Machine<'_> {
         self.gpu.smallest_sm().map_or(32, |sm| sm.resources.threads.max(32))
     }
 
-    /// Runs all of them; what comes of each has its place in the result.
+    /// Runs all of them; the measurements of each have its place in the result.
     pub fn run(&self, benchmarks: &[Benchmark], running: &Running<'_>) -> Result<Vec<Measured>, MeasureError> {
         // Larger ones come last in every list: they begin first.
         let jobs: Vec<(usize, &Benchmark)> = benchmarks.iter().enumerate().rev().collect();
@@ -104,7 +104,7 @@ impl Machine<'_> {
 }
 
 impl Benchmark {
-    /// As `--workload` takes it.
+    /// The workload as `--workload` takes it.
     fn command(&self) -> String {
         let parameters: Vec<_> = self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
         format!("{}:{}", self.workload, parameters.join(","))

@@ -1,4 +1,4 @@
-//! Rooflines of simulated nodes: what they can do at most, measured as the Roofline Toolkit measures machines, and programs below that.
+//! Rooflines of simulated nodes: the most that they can do, measured as the Roofline Toolkit measures machines, and programs below that.
 //!
 //! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
 //! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
@@ -32,7 +32,7 @@ pub use settings::{MeasureError, Part, Settings};
 use balar_actors::topology::Topology;
 use machine::Machine;
 
-/// What was measured of a node.
+/// The measurements of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     /// The node's name.

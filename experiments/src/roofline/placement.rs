@@ -3,7 +3,7 @@
 use super::ceilings::Precision;
 use balar_protocol::memory::SECTOR_BYTES;
 
-/// What was counted of kernels, of one or of several together.
+/// The counts of one kernel, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// How long they took, ps.
@@ -16,7 +16,7 @@ pub struct Work {
     pub half: u64,
     /// Bytes of the sectors that loads and stores asked L1 for.
     pub l1_bytes: f64,
-    /// Bytes between L1 and L2: of loads that missed, and of stores.
+    /// Bytes between L1 and L2: bytes of loads that missed, and of stores.
     pub l2_bytes: f64,
     /// Bytes read from device memory and written to it.
     pub dram_bytes: f64,

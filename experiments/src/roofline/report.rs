@@ -1,4 +1,4 @@
-//! What was measured, as tables and charts.
+//! The measurements, as tables and charts.
 
 use super::placement::{Placed, left_out};
 use super::{Ceilings, Kernel, Measurements, Mechanism, Precision};
@@ -329,7 +329,7 @@ fn parallelism_chart(found: &Measurements) -> String {
 }
 
 fn reuse_chart(found: &Measurements) -> String {
-    // The largest working set of which every reuse was measured: one line a mechanism.
+    // The largest working set with measurements of every reuse: one line a mechanism.
     let mut sets: Vec<u64> = found.reuse.iter().map(|point| point.working_set).collect();
     sets.sort_unstable();
     sets.dedup();

@@ -51,7 +51,7 @@ pub struct Running<'a> {
     pub program: Option<&'a ProgramRunner<'a>>,
 }
 
-/// What runs a program of the user's on a simulated node.
+/// The function that runs a program of the user's on a simulated node.
 pub type ProgramRunner<'a> = dyn Fn(&ProgramRun) -> Result<ProgramFigures, JobError> + Sync + 'a;
 
 /// Why a run of a study has no figures.
@@ -82,7 +82,7 @@ pub enum RunError {
     Thread(#[from] io::Error),
 }
 
-/// What came of runs.
+/// The outcome of runs.
 #[derive(Debug)]
 pub struct Runs<T, J = Point> {
     figures: BTreeMap<J, T>,
@@ -103,7 +103,7 @@ impl<T, J: Ord> Runs<T, J> {
         self.figures.len()
     }
 
-    /// A study's report that says what became of its runs, and nothing else yet; `command` makes one.
+    /// A study's report on the outcome of its runs, and nothing else yet; `command` makes one.
     pub fn report(&self, study: &'static str, command: impl Fn(&J) -> String) -> Report {
         Report {
             study,
@@ -116,7 +116,7 @@ impl<T, J: Ord> Runs<T, J> {
     }
 }
 
-/// Makes runs of built-in workloads and keeps of each what `measure` finds; see [`make_jobs`].
+/// Makes runs of built-in workloads and keeps the result of `measure` for each; see [`make_jobs`].
 ///
 /// # Errors
 ///
@@ -134,8 +134,8 @@ pub fn make<T: Send>(
     make_jobs(running, points, cost, |point| Ok(measure(&simulate(point, &running.interrupt, RunOptions::default())?)))
 }
 
-/// Makes runs of any kind and keeps what `run` gives; equal ones are made once. Those that `cost` rates highest begin first, so that none
-/// of them is left for the end. What comes of them depends neither on this nor on the number of threads.
+/// Makes runs of any kind and keeps the results of `run`; equal ones are made once. Runs that `cost` rates highest begin first, so that
+/// none of them is left for the end. The results depend neither on this nor on the number of threads.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a replayed call gives, beside what the recorded one gave.
+//! The comparison of a replayed call's result with the recorded one.
 
 use crate::call::{Call, CallResult, CopyEnd, Launch};
 
@@ -104,7 +104,7 @@ pub(super) fn compare_bytes(recorded: &[u8], found: &[u8]) -> Option<String> {
     ))
 }
 
-/// A call in words, with what it is about.
+/// A call in words, with its subject.
 pub(super) fn call_in_words(call: &Call) -> String {
     let name = call.name();
     match call {

@@ -1,4 +1,4 @@
-//! A recorded program: it makes the calls that were recorded, in their order, and compares what they give with what they gave.
+//! A recorded program: it makes the recorded calls in their order, and compares their results with the recorded ones.
 
 use super::comparison::{call_in_words, compare, compare_bytes};
 use super::error::TraceError;
@@ -41,7 +41,7 @@ pub struct Replay {
     transfers: BTreeMap<(ProcessId, u32), VecDeque<usize>>,
     /// Answers "waiting" at the present event.
     waited: u32,
-    /// By process: for its standard output, and for its standard error stream.
+    /// Text for the standard output and for the standard error stream, by process.
     printed: BTreeMap<ProcessId, [Printed; 2]>,
     /// Whether values are compared, not only addresses and errors.
     compares_data: bool,
@@ -61,7 +61,7 @@ pub struct Replay {
     end_error: Option<String>,
 }
 
-/// Text that kernels print: what was recorded and has not been printed again.
+/// Text that kernels print: the recorded text that has not been printed again.
 #[derive(Default)]
 struct Printed {
     expected: VecDeque<u8>,
@@ -70,8 +70,8 @@ struct Printed {
 }
 
 impl Replay {
-    /// Replays `trace`. `window` is the pinned and managed memory of the node that it is replayed on; without `compares_data`, only
-    /// what later calls depend on is compared.
+    /// Replays `trace`. `window` is the pinned and managed memory of the node that it is replayed on; without `compares_data`, the replay
+    /// compares only values that later calls depend on.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Replay {
         }
     }
 
-    /// Ends the replay: what comes next would not be what was recorded.
+    /// Ends the replay: from here on it would differ from the recorded run.
     fn stop(&mut self, text: String) {
         self.differences += 1;
         self.different.get_or_insert(format!("{text}; the replay ends here"));
@@ -205,7 +205,7 @@ impl Replay {
         let (ranges, data) = (ranges.clone(), *data);
         let Some(bytes) = self.payload(data) else { return };
         if let Err(problem) = self.memory.write(&ranges, &bytes) {
-            self.stop(format!("what the program wrote to memory cannot be written again: {problem}"));
+            self.stop(format!("the program's writes to memory cannot be repeated: {problem}"));
         }
     }
 
@@ -264,7 +264,7 @@ impl Host for Replay {
             match self.trace.events.get(self.cursor) {
                 None => {
                     if self.waits() && self.trace.header.finished.is_none() {
-                        // An unfinished trace: what is under way is simulated to its end.
+                        // An unfinished trace: work that is under way is simulated to its end.
                         return Next::Waiting;
                     }
                     self.ended = true;

@@ -1,4 +1,4 @@
-//! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
+//! Recording, replaying, and messages about damaged traces: with a node that only keeps bytes.
 
 use super::*;
 use crate::call::{AdviceChange, CallResult, CopyEnd, Function, Launch};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The process of most of these programs.
 const P: ProcessId = ProcessId::FIRST;
 
-/// What a program does.
+/// An act of a program.
 #[derive(Clone)]
 enum Step {
     Call(u32, Call),
@@ -77,7 +77,7 @@ impl Host for Program {
     }
 }
 
-/// What goes otherwise than it did.
+/// A deviation from the recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -89,7 +89,7 @@ enum Fault {
     Error,
 }
 
-/// A device that does what it is asked in the order of asking. Gives the requests that were made, in words.
+/// A device that does its work in the order of asking. Gives the requests that were made, in words.
 fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<String> {
     let mut memory = vec![0u8; 1 << 16];
     let mut allocated = if fault == Fault::Layout { 512 } else { 256 };
@@ -239,7 +239,7 @@ fn program_of(steps: &[Step], window: &HostWindow) -> Program {
     Program { steps: steps.iter().cloned().collect(), in_call, called_back, window: Arc::clone(window) }
 }
 
-/// Records the program in `folder`; gives what it did.
+/// Records the program in `folder`; gives its acts.
 fn record(folder: &Path) -> Vec<String> {
     let window = window();
     record_program(folder, program(&window), &window)
@@ -274,7 +274,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let (replayed, verification, shared) = replay(folder.path(), Fault::None, true);
     assert_eq!(replayed, recorded);
     assert_eq!(verification, Verification::Passed);
-    // The second write of the program, tripled by the device; and what it wrote elsewhere.
+    // The second write of the program, tripled by the device; and its writes elsewhere.
     assert_eq!((shared[..4].to_vec(), &shared[5000..5002]), (vec![27, 6, 7, 0], &[1, 1][..]));
     let trace = Trace::open(folder.path(), false).expect("a trace");
     let code = trace.code().expect("payloads");
@@ -427,7 +427,7 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     names.iter().map(|name| folder.join(name)).map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }
 
-/// Opens what may be damaged; where it opens, replays it.
+/// Opens a trace that may be damaged; where it opens, replays it.
 fn try_it(folder: &Path, partial: bool) -> Result<(), String> {
     let trace = Trace::open(folder, partial).map_err(|error| error.to_string())?;
     trace.code().map_err(|error| error.to_string())?;

@@ -70,7 +70,7 @@ pub struct Reply {
     pub missed: Option<CudaError>,
     /// How many calls the thread may post before the next reply, on the same device.
     pub may_post: u32,
-    /// What kernels have printed since the last reply to any thread.
+    /// Text that kernels have printed since the last reply to any thread.
     pub printed: Vec<u8>,
     /// As `printed`, for the standard error stream.
     pub printed_error: Vec<u8>,
@@ -181,9 +181,9 @@ impl Client {
     }
 
     /// Makes a call without payloads that adds one operation to a stream, and does not wait until it returns. The simulator takes a
-    /// thread's calls in their order, posted or not, and no other call of the process before those that have been posted. What a
-    /// posted call returns is lost; an error comes with the next reply. That also says how many calls may be posted: none while other
-    /// threads use the node, for they would be held up.
+    /// thread's calls in their order, posted or not, and no other call of the process before posted ones. The result of a posted call is
+    /// lost; an error comes with the next reply. That reply also says how many calls may be posted: none while other threads use the node,
+    /// for they would be held up.
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ impl Client {
         Ok(Reply { result, missed, may_post, printed, printed_error, received })
     }
 
-    /// What the simulator said before it closed the connection, if that is why nothing can be sent.
+    /// The simulator's message before it closed the connection, if that is why nothing can be sent.
     fn reason_of_end(&mut self, error: io::Error) -> io::Error {
         // A reset where posted calls were not read.
         if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -288,7 +288,7 @@ impl Client {
         }
         // A forked child has its parent's connection, and must not speak on it.
         if rustix::process::getpid() != self.process {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is that of the parent process"));
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection belongs to the parent process"));
         }
         Ok(())
     }

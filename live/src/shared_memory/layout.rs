@@ -25,7 +25,7 @@ pub(super) enum Header {
     Port = 4,
     /// The counter of the sequence lock.
     Sequence = 5,
-    /// 1 once what follows is there.
+    /// 1 once the descriptors are there.
     IsLaidOut = 6,
     Cells = 7,
     CellsAt = 8,

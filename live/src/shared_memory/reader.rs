@@ -27,7 +27,7 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// Something else has its name, or it is damaged.
-    #[error("the shared memory {} is not that of a run", name_of(*.0))]
+    #[error("the shared memory {} does not belong to a run", name_of(*.0))]
     NotARun(u32),
     /// Another version of balar-actors has made it.
     #[error(
@@ -49,7 +49,7 @@ pub struct BoardReader {
     header: Words,
 }
 
-/// What a run has published.
+/// The values that a run has published.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
     /// Name, unit of measure and number.
@@ -59,7 +59,7 @@ pub struct Board {
 }
 
 impl BoardReader {
-    /// Opens that of a process.
+    /// Opens the object of a process.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl BoardReader {
             Err(rustix::io::Errno::NOENT) => return Err(OpenError::Absent(pid)),
             Err(cause) => return Err(refused(cause.into())),
         };
-        // What another user has put there is not looked at.
+        // Files of another user are not looked at.
         if file.metadata().map_err(refused)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(OpenError::NotARun(pid));
         }
@@ -100,16 +100,16 @@ impl BoardReader {
         self.word(Header::Port) as u16
     }
 
-    /// What a request has to show.
+    /// The token that a request must show.
     pub fn token(&self) -> String {
         text(&self.header.all()[Header::Token as usize..][..TOKEN_BYTES / WORD])
     }
 
-    /// What the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
+    /// The values that the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
     ///
     /// # Errors
     ///
-    /// If what the header says is not so.
+    /// If the header contradicts the object.
     pub fn board(&self) -> Result<Option<Board>, OpenError> {
         if self.header.all()[Header::IsLaidOut as usize].load(Ordering::Acquire) == 0 {
             return Ok(None);

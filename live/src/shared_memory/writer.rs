@@ -27,7 +27,7 @@ pub struct SharedBoard {
 }
 
 impl SharedBoard {
-    /// Makes that of this process, with what a watcher needs to reach it.
+    /// Makes the object of this process, with the port and the token that a watcher needs to reach it.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl SharedBoard {
     pub fn create(port: u16, token: &str) -> io::Result<SharedBoard> {
         let pid = std::process::id();
         let name = name_of(pid);
-        // What is there of this number is of a process that has ended.
+        // An object with this number is of a process that has ended.
         remove(&name);
         let janitor = Janitor::of_memory(&name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
@@ -64,7 +64,7 @@ impl SharedBoard {
     ///
     /// # Errors
     ///
-    /// If the system has no room for what there is to lay out.
+    /// If the system has no room for the object.
     pub fn publish(&mut self, state: &LiveState, layout: &SampleLayout, values: &[u64]) -> io::Result<()> {
         let (cells_at, texts_at) = match self.laid_out {
             Some(laid_out) => laid_out,
@@ -176,7 +176,7 @@ fn word_of(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// Stores a text, cut to what there is room for with a zero at its end.
+/// Stores a text with a zero at its end, cut to the room for it.
 fn store_text(words: &[AtomicU64], text: &str) {
     let room = words.len() * WORD - 1;
     let mut end = text.len().min(room);

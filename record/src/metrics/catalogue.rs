@@ -1,7 +1,8 @@
 //! The table of metrics.
 //!
-//! Names of nvprof and ncu are those of NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
-//! comparison); those of GPGPU-Sim are what it prints, of SST what memHierarchy's caches and memories, the crossbar and the links register.
+//! Names of nvprof and ncu are from NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
+//! comparison). Names of GPGPU-Sim are the names that it prints. Names of SST are the names that memHierarchy's caches and memories, the
+//! crossbar and the links register.
 
 use super::formula::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
 use super::formula::{Formula, Term};
@@ -130,7 +131,7 @@ pub static METRICS: &[Metric] = &[
     ratio("sm.theoretical_occupancy", Launch, [percent(&["occupancy_warps"]), Term::Product(&[SmWarps])],
         ["%", "warps that an SM has room for, of its warp slots"], &[(Ncu, "sm__maximum_warps_per_active_cycle_pct")]),
     ratio("launch.waves_per_sm", Launch, [of(&["grid_size"]), Term::Times(&["occupancy_ctas"], &[Sms])],
-        ["wave", "CTAs of the grid over those that the GPU holds at once"], &[(Ncu, "launch__waves_per_multiprocessor")]),
+        ["wave", "CTAs of the grid over the CTAs that the GPU holds at once"], &[(Ncu, "launch__waves_per_multiprocessor")]),
 
     // SMs: warps and instructions.
     counter("sm.cycles_active", Sm, &["cycles_active"], &[(NvprofEvent, "active_cycles"), (Ncu, "sm__cycles_active"), (Ncu, "smsp__cycles_active.avg")]),
@@ -161,7 +162,7 @@ pub static METRICS: &[Metric] = &[
     ratio("gpu.thread_ipc", Launch, [of(&["thread_inst_executed"]), of(&["cycles"])],
         ["instruction/cycle", "thread instructions of a launch in an elapsed cycle, all SMs together"], &[(GpgpuSim, "gpu_ipc"), (GpgpuSim, "gpu_tot_ipc")]),
     ratio("sm.issue_active", Sm, [percent(&["stall_none_selected"]), Term::Times(&["cycles_active"], &[SubCores])],
-        ["%", "issue slots used, of those of active cycles"],
+        ["%", "share of the issue slots of active cycles that are used"],
         &[(NvprofMetric, "issue_slot_utilization"), (Ncu, "smsp__issue_active.avg.pct_of_peak_sustained_active")]),
     ratio("sm.issue_active_elapsed", Sm, [percent(&["stall_none_selected"]), Term::Product(&[MeasuredCycles, SubCores])],
         ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"), (Ncu, "sm__throughput.avg.pct_of_peak_sustained_elapsed")]),
@@ -172,7 +173,7 @@ pub static METRICS: &[Metric] = &[
         ["", "achieved occupancy as nvprof gives it, a fraction"], &[(NvprofMetric, "achieved_occupancy")]),
     ratio("sm.warps_per_cycle", Sm, [of(&["warp_cycles_active"]), of(&["cycles_active"])], ["warp", "warps that were there in an active cycle"],
         &[(Ncu, "sm__warps_active.avg.per_cycle_active")]),
-    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[MeasuredCycles])], ["%", "active cycles of those in which kernels ran"],
+    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[MeasuredCycles])], ["%", "share of the cycles in which kernels ran that are active"],
         &[(NvprofMetric, "sm_efficiency"), (Ncu, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.eligible_warps", Sm, [of(&["stall_none_selected", "stall_not_selected"]), of(&["cycles_active"])],
         ["warp", "warps that could issue in an active cycle of an SM"],
@@ -239,8 +240,8 @@ pub static METRICS: &[Metric] = &[
         &[(NvprofMetric, "shared_load_transactions_per_request")]),
     ratio("smem.wavefronts_per_st", Sm, [of(&["shared_wavefronts_store"]), of(&["inst_shared_stores"])], ["wavefront", "wavefronts of a store to shared memory"],
         &[(NvprofMetric, "shared_store_transactions_per_request")]),
-    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "what loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
-    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "what stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
+    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "the most that loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
+    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "the most that stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
 
     // L1.
     sum("l1.requests_ld", Sm, &["inst_global_loads"], ["request", "loads from global memory that came to the L1, one for a warp instruction"],
@@ -272,7 +273,7 @@ pub static METRICS: &[Metric] = &[
     rate("l1.gld_throughput", Sm, SECTOR, &["l1_sectors_load"], "bytes of the sectors of loads from global memory, in the time of kernels", &[(NvprofMetric, "gld_throughput")]),
     rate("l1.gst_throughput", Sm, SECTOR, &["l1_sectors_store"], "bytes of the sectors of stores to global memory, in the time of kernels", &[(NvprofMetric, "gst_throughput")]),
     ratio("l1.util", Sm, [percent(&["l1_sectors_load", "l1_sectors_store"]), Term::Product(&[MeasuredCycles, L1SectorsPerCycle])],
-        ["%", "sectors that the L1 delivered, of those that it could in the time of kernels"], &[(Ncu, "l1tex__throughput.avg.pct_of_peak_sustained_elapsed")]),
+        ["%", "sectors that the L1 delivered, as a share of the most that it could deliver in the time of kernels"], &[(Ncu, "l1tex__throughput.avg.pct_of_peak_sustained_elapsed")]),
     counter("l1.mshr_merges", Sm, &["l1_mshr_merges"], &[(GpgpuSim, "Total_core_cache_stats_breakdown[GLOBAL_ACC_R][MSHR_HIT]")]),
     counter("l1.evictions", Sm, &["l1_evictions"], &[]),
     without("l1.misses_ld", Sm, ["l1_sectors_load", "l1_sector_hits_load"], ["sector", "sectors of loads that missed in the L1"],
@@ -304,7 +305,7 @@ pub static METRICS: &[Metric] = &[
     rate("l2.read_throughput", L2, SECTOR, &["sectors_read"], "bytes of the sectors that were read, in the time that it is measured over", &[(NvprofMetric, "l2_read_throughput")]),
     rate("l2.write_throughput", L2, SECTOR, &["sectors_written"], "bytes of the sectors that were written, in the time that it is measured over", &[(NvprofMetric, "l2_write_throughput")]),
     rate("l2.tex_read_throughput", Sm, SECTOR, &["l2_sectors_load"], "bytes of the sectors that SMs loaded from the L2, in the time of kernels", &[(NvprofMetric, "l2_tex_read_throughput")]),
-    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[MeasuredCycles])], ["%", "cycles that the data arrays were busy, of those that it is measured over"],
+    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[MeasuredCycles])], ["%", "share of the measured cycles in which the data arrays were busy"],
         &[(Ncu, "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"), (GpgpuSim, "L2_cache_data_port_util")]),
     counter("l2.write_backs", L2, &["sectors_written_back"], &[]),
     counter("l2.mshr_merges", L2, &["mshr_merges"], &[]),
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn sub_cores_have_no_least_and_no_greatest() {
-        // What is counted is that of SMs.
+        // The counts are those of SMs.
         for metric in METRICS {
             let of_sub_cores = metric.names_in(Ncu).filter(|name| name.starts_with("smsp__"));
             of_sub_cores.for_each(|name| assert!(name.contains('.'), "{name} would have .min and .max"));

@@ -14,7 +14,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a number.
+    /// The value as a real number.
     pub fn real(self) -> f64 {
         match self {
             Value::Count(count) => count as f64,
@@ -32,7 +32,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a formula takes from the node and the time that was measured, not from counters.
+/// The facts of the node and of the measured time that a formula takes, beside counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// Sub-cores of an SM.
@@ -43,7 +43,7 @@ pub enum Fact {
     Sms,
     /// Sectors that the L1 of an SM delivers in a cycle.
     L1SectorsPerCycle,
-    /// Seconds in which kernels of the GPU ran; of what copies use as well, all seconds of the run.
+    /// Seconds in which kernels of the GPU ran; for units that copies use as well, all seconds of the run.
     MeasuredSeconds,
     /// Cycles of the unit's clock in that time.
     MeasuredCycles,
@@ -159,7 +159,7 @@ impl fmt::Display for Formula {
     }
 }
 
-/// What a formula has of one unit, or of several added up.
+/// The parts of a formula for one unit, or for several added up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Parts {
     Sum(u64),
@@ -168,7 +168,7 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// Those of two units together.
+    /// The parts of two units together.
     pub fn and(self, other: Parts) -> Parts {
         match (self, other) {
             (Parts::Sum(a), Parts::Sum(b)) => Parts::Sum(a.saturating_add(b)),

@@ -1,4 +1,4 @@
-//! Values of metrics, of a run and of each of its launches.
+//! Values of metrics, for a run and for each of its launches.
 
 use super::catalogue::METRICS;
 use super::formula::Parts;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 /// A metric over units that share a label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What they share: "gpu.sm\[*\]".
+    /// The part of their paths that they share: "gpu.sm\[*\]".
     pub location: String,
     /// Units, or launches.
     pub instances: u64,
-    /// Their sum; none of a quotient.
+    /// Their sum; none for a quotient.
     pub sum: Option<Value>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<Value>,
     /// The least.
     pub min: Option<Value>,
@@ -60,7 +60,7 @@ impl Reading {
     }
 }
 
-/// What is measured: rows of statistics, at the end of a run or at any time in it, and the launches until then.
+/// A measurement: rows of statistics, at the end of a run or at any time in it, and the launches until then.
 pub struct Measurement<'a> {
     node: &'a NodeFacts,
     launches: &'a KernelRecords,
@@ -70,12 +70,12 @@ pub struct Measurement<'a> {
     kernel_time: BTreeMap<&'a str, u64>,
     /// Picoseconds until now.
     time: u64,
-    /// Do copies go through the L2? Then it, and what is below, is used while no kernel runs.
+    /// Do copies go through the L2? Then the L2 and the memory below it are used while no kernel runs.
     copies_use_l2: bool,
 }
 
 impl<'a> Measurement<'a> {
-    /// Of rows, in which those of a unit follow each other, and all launches on the node, at a time.
+    /// The measurement of these rows, in which rows of a unit follow each other, and of all launches on the node, at a time.
     pub fn new(
         rows: &'a [StatisticRow],
         launches: &'a KernelRecords,
@@ -191,7 +191,7 @@ impl<'a> Measurement<'a> {
         self.readings(metric, |_| true, |_| String::new()).pop()
     }
 
-    /// A metric of a launch. Where it is the only one, it has what its SMs have counted beside.
+    /// A metric of a launch. A launch that is the only one also has the counts of its SMs.
     pub fn of_launch(&self, metric: &Metric, launch: &KernelRecord) -> Option<Value> {
         if let Formula::Greatest(names) = metric.formula {
             return greatest(names, |part| self.parts_of_launch(part, &part.launch_formula()?, launch)?.value());
@@ -285,7 +285,7 @@ fn is_below_sms(place: Place) -> bool {
     matches!(place, Place::L2 | Place::Crossbar | Place::Dram)
 }
 
-/// What the GPU has of its SMs.
+/// The facts of the GPU about its SMs.
 fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
     match fact {
         Fact::SmWarps => Some(f64::from(gpu.smallest_sm()?.resources.warps)),
@@ -298,7 +298,7 @@ fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
 fn number_of_launch(place: Place, name: &str, launch: &KernelRecord, gpu: Option<&GpuDescription>) -> Option<u64> {
     let product = |extents: [u32; 3]| extents.iter().fold(1u64, |all, extent| all.saturating_mul(u64::from(*extent)));
     let occupancy = || Some(Occupancy::of(launch, &gpu?.smallest_sm()?, gpu?.sm_count()));
-    // What a CTA takes nothing of does not limit it.
+    // A resource that a CTA does not take does not limit it.
     let limit = |ctas: u32| (ctas < u32::MAX).then_some(u64::from(ctas));
     Some(match name {
         "duration_ps" => launch.duration_ps()?,
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!((one.len(), one[0].sum), (1, Some(Value::Count(5))));
     }
 
-    /// 4000 bytes in 640 cycles of 762 ps, of which 3000 were the kernels'.
+    /// 4000 bytes in 640 cycles of 762 ps; 3000 of the bytes are the kernels'.
     #[test]
     fn what_copies_use_is_told_apart_from_them() {
         let mut record = with_node();
@@ -428,7 +428,7 @@ mod tests {
         });
         record.statistics.kernels = kernels.collect();
         assert!((rate(&record) - 3000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
-        // Of one slice of several, nothing is known but what it did in the run's 3 us.
+        // Nothing is known of one slice of several but its counts in the run's 3 us.
         let location = "gpu.l2[8]".to_owned();
         for what in ["sector_hits_read", "sectors_filled", "bytes"] {
             record.statistics.rows.push(StatisticRow {

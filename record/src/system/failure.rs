@@ -64,7 +64,7 @@ impl Failure {
         Failure { status, report: Box::new(Sentence { message, help }) }
     }
 
-    /// What is wrong, without a remedy and places in files.
+    /// The message, without a remedy and places in files.
     pub fn message(&self) -> String {
         self.report.to_string()
     }
@@ -153,11 +153,11 @@ impl From<SimulationError> for Failure {
 /// Columns of a report that does not go to a terminal.
 const PIPE_WIDTH: usize = 120;
 
-/// What to do about a bug.
+/// The remedy for a bug.
 pub const BUG: &str =
     "this is a bug in balar-actors: please report it with the command line, the topology and this text";
 
-/// What to do about a unit of the user's own that broke a rule.
+/// The remedy for a unit of the user's own that broke a rule.
 pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
      message leads to it (docs/prototyping.md)";
 

@@ -1,4 +1,4 @@
-//! `--live` and `watch`, by real processes: what they say, whom they refuse, and that nothing of them stays or changes a result.
+//! `--live` and `watch`, by real processes: their output, their refusals, and that nothing of them stays or changes a result.
 #![expect(clippy::disallowed_types, reason = "the tests wait for processes in real time")]
 
 use crate::call::{Called, call, call_in};
@@ -225,7 +225,7 @@ fn watchers_do_not_touch_the_run() {
     let mut run = Running::start(LONG);
     run.wait_until_it_moves();
     let pid = run.child.id();
-    // Two watchers in terminals of their own, of which one is killed.
+    // Two watchers in terminals of their own. One of them is killed.
     let watchers = [(); 2].map(|()| {
         let program = env!("CARGO_BIN_EXE_command-line-under-test");
         let line = format!("stty cols 100 rows 30 && exec {program} watch {pid}");
@@ -235,7 +235,7 @@ fn watchers_do_not_touch_the_run() {
     });
     let [mut first, mut second] = watchers;
     for watcher in [&mut first, &mut second] {
-        // What it draws first is the name of the run.
+        // It draws the name of the run first.
         let mut seen = Vec::new();
         let mut output = watcher.stdout.take().expect("piped");
         let mut byte = [0];

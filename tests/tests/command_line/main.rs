@@ -1,4 +1,4 @@
-//! What the command line does and prints.
+//! The effects and the output of the command line.
 
 mod asynchronous_copies;
 mod bad_input;

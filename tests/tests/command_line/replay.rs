@@ -1,4 +1,4 @@
-//! Runs that are recorded and replayed, by the command line: the same statistics, and what is said where a trace is damaged.
+//! Runs that are recorded and replayed, by the command line: the same statistics, and the messages about damaged traces.
 
 use crate::call::{Called, call, call_in};
 use balar_host::trace::FORMAT_VERSION;

@@ -159,7 +159,7 @@ fn mistakes_are_named() {
     let long = ["--topology", "v100_node", "--workload", "gemm:size=4096", "--quiet", "--report", "nowhere/p.html"];
     refused("report_of_a_run_that_cannot_be_written", &long);
     assert!(!path.join("p.html").exists(), "nothing is written");
-    // What is broken in a folder is named; a topology that cannot be read leaves a note.
+    // A broken file in a folder is named; a topology that cannot be read leaves a note.
     fs::write(path.join("out/samples.jsonl"), "{\n").expect("written");
     refused("report_of_broken_samples", &["report", "out", "--output", "p.html"]);
     fs::remove_file(path.join("out/samples.jsonl")).expect("removed");

@@ -1,4 +1,4 @@
-//! `roofline`: its files on small working sets, what is placed below the ceilings, and mistakes.
+//! `roofline`: its files on small working sets, points below the ceilings, and mistakes.
 
 use crate::call::{call, call_in};
 use serde_json::Value;

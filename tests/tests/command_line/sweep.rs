@@ -75,7 +75,7 @@ fn every_combination_is_a_point_and_a_run_of_its_own() {
     assert_eq!(column(sweep.join("results.csv"), "gpu.clock"), ["500 MHz", "500 MHz", "1312 MHz", "1312 MHz"]);
     assert_eq!(column(sweep.join("results.csv"), "workload.elements"), ["256", "512", "256", "512"]);
     assert_eq!(column(sweep.join("results.csv"), "status"), ["done"; 4]);
-    // What the last point found is what a run of the same finds.
+    // The results of the last point are the results of the same run.
     let fixed = [
         "--topology",
         "v100_node",
@@ -438,7 +438,7 @@ fn parts_make_the_same_whole() {
     let collected = call_in(path, &["sweep", "collect", "parts"]);
     assert_eq!((collected.code, collected.stderr.as_str()), (0, "1 of 4 points are not finished\n"));
     assert_eq!(column(path.join("parts/results.csv"), "status"), ["done", "not_run", "done", "done"]);
-    // Two that do all of it share what is left, and both end when it is done.
+    // Two that do all of it share the remaining points, and both end when it is done.
     let whole = [&SMALL[..], &["--output", "parts"]].concat();
     let other = start(path, &whole);
     assert_eq!(sweep(path, &whole).code, 0);

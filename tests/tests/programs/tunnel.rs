@@ -71,7 +71,7 @@ impl Node {
                             None => under_way.push(request.thread),
                         }
                     }
-                    // Simulated time goes on: what waits returns.
+                    // Simulated time goes on: waiting calls return.
                     Next::Waiting => {
                         counts.waiting += 1;
                         for thread in under_way.drain(..) {

@@ -1,4 +1,4 @@
-//! Units, the topology language and what kernels ask of a node, by the library.
+//! Units, the topology language and kernels' requests to a node, by the library.
 
 mod bad_topologies;
 mod barriers;

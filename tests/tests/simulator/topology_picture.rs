@@ -1,4 +1,4 @@
-//! The picture of a topology: what it shows, and that nothing in it hides anything else.
+//! The picture of a topology: its contents, and that nothing in it hides anything else.
 
 use balar_actors::catalogue::{Capability, UnitDefinition};
 use balar_actors::kinds::UNITS;

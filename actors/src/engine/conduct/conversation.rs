@@ -1,4 +1,4 @@
-//! What a unit owes at its server ports: requests that came in and are not answered yet.
+//! The debts of a unit at its server ports: requests that came in and are not answered yet.
 
 use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::translation::{FaultKind, TranslationMessage};
@@ -9,11 +9,11 @@ use std::fmt;
 
 /// Answers that are remembered, to tell a second answer from one that nobody asked for.
 const REMEMBERED: usize = 64;
-/// Requests that a text about what is owed names.
+/// Requests that a text about debts names.
 const NAMED: usize = 3;
 
-/// Follows the requests and responses at the server ports of one unit: memory and translation requests, each of which wants one
-/// answer. It finds answers that nobody asked for, second answers, and requests without an answer.
+/// Follows the requests and responses at the server ports of one unit: memory and translation requests. Each wants one answer. It finds
+/// answers without a request, second answers, and requests without an answer.
 ///
 /// Requesters may use a number several times at once: an SM gives all lines of a store the same one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct Open {
     question: Question,
 }
 
-/// What was asked, as far as the answer repeats it.
+/// The request, as far as the answer repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Question {
     Memory { kind: MemoryKind, line: u64, return_port: u16 },
@@ -75,7 +75,7 @@ impl fmt::Display for Question {
 }
 
 impl Conversation {
-    /// The conversation of a unit with these server ports, of any protocol, with their names in the topology: "upstream", "sm\[3\]".
+    /// The conversation of a unit with these server ports, for any protocol, with their names in the topology: "upstream", "sm\[3\]".
     pub fn new(server_ports: impl IntoIterator<Item = (PortId, String)>) -> Conversation {
         Conversation { ports: server_ports.into_iter().collect(), ..Conversation::default() }
     }
@@ -96,7 +96,7 @@ impl Conversation {
         self.asked(message.port, id, Open { arrived: message.time, question });
     }
 
-    /// As [`Conversation::delivered`], of a memory request.
+    /// As [`Conversation::delivered`], for a memory request.
     pub(crate) fn request(&mut self, port: PortId, arrived: SimTime, request: &MemoryRequest) {
         self.asked(port, request.id, Open { arrived, question: Question::from(request) });
     }

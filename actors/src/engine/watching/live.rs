@@ -1,4 +1,4 @@
-//! The live side of a run: what a progress display reads from another thread while units work.
+//! The live side of a run: values that a progress display reads from another thread while units work.
 
 use balar_protocol::SimTime;
 use dashmap::DashMap;
@@ -97,7 +97,7 @@ impl Gauge {
         self.value.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// What it shows now.
+    /// Its present value.
     pub fn value(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }

@@ -61,7 +61,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar as a whole counts.
+    /// The counters of the crossbar as a whole.
     pub struct CrossbarCounters {
         /// packets from requesters to slices
         packets_request: "packet",
@@ -89,7 +89,7 @@ balar_protocol::counters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar counts of each slice.
+    /// The counters of the crossbar for each slice.
     pub struct SlicePortCounters {
         /// packets sent to the slice
         slice_packets_request: "packet",
@@ -163,7 +163,7 @@ enum Side {
     Slice(u16),
 }
 
-/// What the parameters say of it, beside the shapes of its planes.
+/// Its parameters, beside the shapes of its planes.
 #[derive(Debug)]
 struct Fixed {
     clock: Clock,
@@ -176,12 +176,12 @@ struct Fixed {
 /// Where its ports lead.
 #[derive(Debug)]
 struct Wiring {
-    /// By `PortId`.
+    /// Sides, by `PortId`.
     sides: Vec<Side>,
     requester_ports: Vec<PortId>,
     slice_ports: Vec<PortId>,
-    /// The copy engine, through which pinned host memory is reached. What goes this way does not compete for ports: the link is
-    /// slower than any of them. Without it, pinned memory is timed as device memory. Its place among the requesters and its port.
+    /// The copy engine, through which pinned host memory is reached: its place among the requesters and its port. Its traffic does not
+    /// compete for ports: the link is slower than any of them. Without it, pinned memory is timed as device memory.
     host: Option<(usize, PortId)>,
 }
 
@@ -264,7 +264,7 @@ impl Crossbar {
     fn request(&mut self, requester: u16, cycle: u64, mut request: MemoryRequest, out: &mut Outbox) {
         request.return_port = requester;
         if let Some((host, port)) = self.wiring.host.filter(|_| request.aperture == Aperture::Host) {
-            // What was granted before leaves before.
+            // A packet that was granted before leaves before.
             self.grant_responses(host, cycle, out);
             let depart = self.fixed.clock.time_of(cycle + self.requests.latency());
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));

@@ -1,8 +1,9 @@
 //! The CTA scheduler of a GPU: the front end that takes kernel launches, and the distributor that gives their CTAs to SMs.
 //!
-//! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
-//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
-//! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+//! Launches of one queue (a stream, or a chain of a graph) run one after another; launches of different queues run together, up to a limit.
+//! The CTAs of kernels of higher priority are placed first, and among equal priorities the CTAs of the oldest kernel; younger ones fill the
+//! remaining room. A CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second
+//! CTA.
 //!
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
@@ -71,7 +72,7 @@ crate::parameters! {
         ctas_per_cycle: u32 = "1",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
-        /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
+        /// how long the kernels of a process run while kernels of another process wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
         #[range(SimTime(1)..=TIME.end)]
         time_slice: SimTime = r#""2 ms""#,
         /// time from the last CTA of a process to the first one of the next (estimate)
@@ -81,7 +82,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the CTA scheduler counts.
+    /// The counters of the CTA scheduler.
     pub struct CtaSchedulerCounters {
         /// kernels taken from the host, and those that kernels have launched
         kernels_received: "kernel",
@@ -163,7 +164,7 @@ fn provides(text: &str) -> Vec<Capability> {
     compute_capability.map(|compute_capability| Capability::GpuFrontEnd { compute_capability }).into_iter().collect()
 }
 
-/// What the SMs at the ports provide, and the first port at which there is none that the scheduler can use.
+/// The capabilities of the SMs at the ports, and the first port without an SM that the scheduler can use.
 fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<ParameterProblem>) {
     let (mut sms, mut unfit) = (Vec::new(), None);
     for (index, port) in context.ports.row("sm") {
@@ -195,7 +196,7 @@ struct State {
     resident: Vec<ResidentKernel>,
     /// In order of their ends.
     ending: VecDeque<EndingKernel>,
-    /// What kernels have launched.
+    /// The launches by kernels.
     device: DeviceLaunches,
     /// Next cycle in which CTAs may be placed, and how many that cycle has had.
     placement_cycle: u64,
@@ -534,7 +535,7 @@ impl CtaScheduler {
     }
 }
 
-/// What happens next, in the order in which things at the same time happen.
+/// The next event, in the order of events at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     KernelEnd,
@@ -642,7 +643,7 @@ impl Unit for CtaScheduler {
         save_state(&(&self.state, &self.sms.state))
     }
 
-    /// What the live board shows is no state: it goes on from where it is.
+    /// The values on the live board are no state: the board goes on from where it is.
     fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
         let (mut state, sms): (State, SmMapState) = restore_state(state)?;
         if !self.sms.fits(&sms) {

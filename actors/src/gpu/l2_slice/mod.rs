@@ -1,10 +1,10 @@
 //! An L2 slice: a sectored, write-back cache with its miss handling and atomics unit.
 //!
 //! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
-//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: which words
-//! have been written is kept (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: what
-//! hotspot and backprop store in part is not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty sectors
-//! leave when their line is replaced, and stay at the end of a run.
+//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: the line keeps
+//! which words have been written (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: sectors
+//! that hotspot and backprop store in part are not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty
+//! sectors leave when their line is replaced, and stay at the end of a run.
 //!
 //! **Invariant:** a line with a fill under way is never replaced.
 
@@ -59,7 +59,7 @@ crate::parameters! {
         /// tag lookups a cycle
         #[range(PER_CYCLE)]
         lookups_per_cycle: u32 = "1",
-        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle, of which 1775 were measured)
+        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle; 1775 were measured)
         #[range(PER_CYCLE)]
         bytes_per_cycle: u32 = "64",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
@@ -79,7 +79,7 @@ crate::parameters! {
         /// operations of one request the atomics unit does in a cycle
         #[range(PER_CYCLE)]
         atomic_operations_per_cycle: u32 = "8",
-        /// what it holds when a kernel begins: Kept, or Flushed as by Nsight Compute
+        /// its contents when a kernel begins: Kept, or Flushed as by Nsight Compute
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// least cycles between two atomics on the same line
         #[range(CYCLES)]
@@ -88,7 +88,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What an L2 slice counts. Sectors are counted at the port, before merging.
+    /// The counters of an L2 slice. Sectors are counted at the port, before merging.
     pub struct L2SliceCounters {
         /// requests taken from the input queue
         requests: "request",
@@ -263,12 +263,12 @@ struct Waiter {
     found: Found,
 }
 
-/// What a request found.
+/// The result of a request's look-up.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Found {
-    /// Of its sectors, those that were valid or under way.
+    /// Its sectors that were valid or under way.
     hits: u8,
-    /// Those of its line that are fetched because of it.
+    /// The sectors of its line that are fetched because of it.
     fetched: u8,
     served_by: ServedBy,
 }
@@ -433,7 +433,7 @@ impl L2Slice {
         }
     }
 
-    /// Serves one request, or changes nothing and says what it lacks.
+    /// Serves one request, or changes nothing and says which resource it lacks.
     fn look_up(&mut self, cycle: u64, place: Place, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
         let wanted = request.sectors;
         let found = self.sets.find(place, request.line);
@@ -629,7 +629,7 @@ impl L2Slice {
         }
     }
 
-    /// Brings the lines closer that come in this window, and then what waits for them.
+    /// Prefetches into the host's cache the lines that come in this window, and then the requests that wait for them.
     fn prefetch(&self, inbox: &Inbox) {
         let fills = || {
             inbox.all().filter_map(|message| match &message.payload {

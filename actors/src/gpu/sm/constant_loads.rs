@@ -1,4 +1,5 @@
-//! Loads from constant banks by machine code: what hits in the constant cache has a latency of its own, what does not waits for its lines.
+//! Loads from constant banks by machine code: a load that hits in the constant cache has a latency of its own, another one waits for its
+//! lines.
 
 use super::counters::Stall;
 use super::front_end::{ConstantLoad, Need, constant_address};
@@ -49,7 +50,7 @@ impl<P: Profile> Sm<P> {
         self.set_results(warp, pc, ready);
     }
 
-    /// When the result of a load can be read, `None` where a line is not there; what is missing is requested.
+    /// When the result of a load can be read, `None` where a line is not there; missing lines are requested.
     fn lines_of(&mut self, load: &ConstantLoad, waits_already: bool, step: &mut Step) -> Option<u64> {
         let cycle = step.now.cycle;
         let State { warps, front_end, pipe, launch, .. } = &mut self.state;

@@ -1,4 +1,4 @@
-//! An SM as a unit: the loop over the cycles of a window, which carries what happens in one of its parts to the others.
+//! An SM as a unit: the loop over the cycles of a window, which carries events of one of its parts to the others.
 //!
 //! ```text
 //!   messages ──► memory pipe ──► events ──► warps ──► ready warps ──► front end ──► choice ──► execution ──► effect
@@ -142,7 +142,7 @@ impl<P: Profile> Unit for Sm<P> {
 }
 
 impl<P: Profile> Sm<P> {
-    /// What CTAs wait for that are timed.
+    /// The waits of CTAs that are timed.
     fn timed_outstanding(&self) -> Option<String> {
         let State { warps, pipe, front_end, .. } = &self.state;
         let (lines, writes) = (pipe.lines_under_way(), pipe.writes_under_way());

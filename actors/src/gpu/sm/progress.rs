@@ -1,7 +1,7 @@
-//! What an SM is made of, and how its warps make progress: from one instruction to when the next can issue.
+//! The parts of an SM, and the progress of its warps: from one instruction to the cycle in which the next can issue.
 //!
-//! **Invariant:** what is called from here is below: warps, front end, memory pipe, execution. What calls it is above: the effects of
-//! instructions, arrivals, and the loop over cycles.
+//! **Invariant:** this file calls only what lies below it: warps, front end, memory pipe, execution. Its callers lie above it: the effects
+//! of instructions, arrivals, and the loop over cycles.
 
 use super::counters::Stall;
 use super::device_runtime::DeviceRuntimeCosts;
@@ -33,7 +33,7 @@ use balar_protocol::{Clock, Payload, PortId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a topology says of an SM, as far as no part of it has it.
+/// The topology's parameters of an SM that none of its parts has.
 #[derive(Debug)]
 pub(super) struct Specification {
     pub(super) front_end: FrontEndSpecification,
@@ -53,7 +53,7 @@ pub(super) struct Specification {
     pub(super) carve_outs: Vec<u64>,
 }
 
-/// Where an SM is, and what it is wired to.
+/// The place of an SM, and its wiring.
 #[derive(Debug)]
 pub(super) struct Wiring {
     /// The number of its GPU.
@@ -63,7 +63,7 @@ pub(super) struct Wiring {
     pub(super) memory: Arc<DeviceMemory>,
     pub(super) cta: PortId,
     pub(super) ports: Ports,
-    /// Where to lay what is counted of each instruction.
+    /// The place for the counts of each instruction.
     pub(super) profiles: Option<Arc<InstructionProfiles>>,
     /// Where to tell of CTAs.
     pub(super) timeline: Option<SmTimeline>,
@@ -113,7 +113,7 @@ pub(super) struct State<P: Profile> {
     pub(super) front_end: FrontEnd,
     /// The launch for which the L1 was set up last.
     pub(super) launch: LaunchId,
-    /// The latest launches for which it was, of those by the host and those by kernels.
+    /// The latest launches that it was set up for, by the host and by kernels.
     pub(super) latest_launches: [LaunchId; 2],
     /// The first cycle that has not been simulated.
     pub(super) cycle: u64,
@@ -122,7 +122,7 @@ pub(super) struct State<P: Profile> {
     pub(super) late_cycle: u64,
     /// The first cycle in which the barrier unit can count an arrival.
     pub(super) barrier_unit_free: u64,
-    /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
+    /// Frees of addresses that are no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
     pub(super) recent: RecentRanges,
     /// Loads of constants that wait for lines.
@@ -151,13 +151,13 @@ pub struct Sm<P: Profile> {
     pub(super) wiring: Wiring,
     pub(super) state: State<P>,
     pub(super) writer: Writer,
-    /// What CTAs write that run for their values alone.
+    /// The writes of CTAs that run for their values alone.
     pub(super) functional_writer: Writer,
     pub(super) execution: Execution,
     pub(super) scratch: Scratch,
 }
 
-/// What the SM needs of the cycle that it simulates and of the window around it.
+/// The state of the simulated cycle and of the window around it.
 pub(super) struct Step<'a, 'b> {
     pub(super) view: &'a DeviceMemoryView<'b>,
     pub(super) out: &'a mut Outbox,
@@ -304,7 +304,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// What was pending for an instruction of the warp has come: its results can be read from then on.
+    /// A pending result of an instruction of the warp has come: it can be read from then on.
     pub(super) fn results_come(&mut self, warp: usize, pc: u32, ready: Ready) {
         let (program, _, readiness) = self.state.warps.context(warp).parts();
         readiness.completed(program, program.timing(pc), ready);
@@ -357,7 +357,7 @@ impl<P: Profile> Sm<P> {
         if self.state.warps.warp(warp).status == Status::Empty {
             return;
         }
-        // What it waited for may have come before the last pass of its last instruction.
+        // The result that it waited for may have come before the last pass of its last instruction.
         let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
         self.schedule_resident(warp, earliest, step);
     }
@@ -462,7 +462,8 @@ impl<P: Profile> Sm<P> {
         self.supplied(warp, from, Stall::ImcMiss, earliest, step)
     }
 
-    /// What a warp wants of code or constants is there `from` a cycle on, or the warp waits for it; what is missing is requested.
+    /// The code or the constants that a warp wants are there from the cycle `from` on, or the warp waits for them; missing lines are
+    /// requested.
     #[cold]
     fn supplied(
         &mut self,
@@ -494,7 +495,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// What the warp waited for has come.
+    /// The result that the warp waited for has come.
     pub(super) fn resume(&mut self, warp: usize, ready: u64, step: &mut Step) {
         self.state.warps.wake(warp, step.now.cycle);
         self.schedule(warp, ready, step);

@@ -25,7 +25,7 @@ pub enum Direction {
     DeviceToHost,
     /// Within or between devices.
     DeviceToDevice,
-    /// As the addresses say.
+    /// The direction that the addresses imply.
     Default,
 }
 

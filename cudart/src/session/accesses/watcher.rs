@@ -1,4 +1,4 @@
-//! The thread that answers faults, and what it knows of managed memory.
+//! The thread that answers faults, and its knowledge of managed memory.
 
 use crate::session::accesses::userfault::{Fault, Userfault};
 use crate::session::connection::watch::WatchedMemory;
@@ -26,7 +26,7 @@ pub struct Watcher {
     memory: Mutex<ManagedMemory>,
 }
 
-/// Managed memory of so many bytes, which take whole pages. `None` for what is none.
+/// Managed memory of so many bytes, which take whole pages. `None` for other memory.
 fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
     let end = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?;
     (start.is_multiple_of(PAGE) && start < end).then_some(WatchedMemory { start, end, device })
@@ -34,7 +34,7 @@ fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
 
 #[derive(Debug, Default)]
 struct ManagedMemory {
-    /// By first address.
+    /// Allocations by first address.
     allocations: BTreeMap<u64, WatchedMemory>,
     /// Managed variables of each module.
     modules: BTreeMap<u32, Vec<u64>>,
@@ -73,7 +73,7 @@ impl Watcher {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins. Gives what it frees, whose accesses are no longer seen.
+    /// A call begins. Gives the memory that it frees, whose accesses are no longer seen.
     pub fn call_begins(&self, call: &Call) -> Vec<WatchedMemory> {
         let freed = match call {
             Call::Free { pointer } => vec![*pointer],
@@ -117,7 +117,7 @@ impl Watcher {
     pub fn begin(&self, allocation: WatchedMemory) {
         let WatchedMemory { start, end, .. } = allocation;
         let mut memory = self.memory();
-        // Pages of what was here before.
+        // Pages of the memory that was here before.
         unmap(&(start..end));
         match self.userfault.register(&(start..end)) {
             Ok(()) => drop(memory.allocations.insert(start, allocation)),
@@ -155,7 +155,7 @@ impl Watcher {
         self.give_up();
     }
 
-    /// No access is seen any more: nobody waits for what nobody answers.
+    /// Sees no access any more, and releases all threads that wait for an answer.
     fn give_up(&self) {
         let starts: Vec<u64> = self.memory().allocations.keys().copied().collect();
         for start in starts {

@@ -53,7 +53,7 @@ pub struct Copy {
 pub enum Side {
     /// The program's memory.
     Host(HostRows),
-    /// What the simulator knows.
+    /// An address that the simulator knows.
     Node(CopyEnd),
 }
 
@@ -95,7 +95,7 @@ impl Copy {
         let node = |address| Side::Node(CopyEnd::Memory { address, row_pitch, slice_pitch });
         match place {
             Some(Residence::Pageable) => Side::Host(rows),
-            // Two ends in host memory of which the simulator does not see one: the host copies.
+            // Two ends in host memory, and the simulator does not see one of them: the host copies.
             Some(Residence::Pinned(_)) if other == Some(Residence::Pageable) => Side::Host(rows),
             Some(Residence::Pinned(address) | Residence::Managed(address)) => node(address),
             Some(Residence::Device(_)) | None => node(address),

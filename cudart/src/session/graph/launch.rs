@@ -139,7 +139,7 @@ impl Executable {
         Ok(())
     }
 
-    /// What the graph allocates is the program's from now on, unless the graph frees it too.
+    /// The allocations of the graph belong to the program from now on, unless the graph frees them too.
     fn allocate(&self) -> Result<(), CudaError> {
         let frees_first = self.flags & instantiate_flags::AUTO_FREE_ON_LAUNCH != 0;
         for step in &self.nodes {
@@ -172,7 +172,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Ends what launches have needed.
+    /// Ends the allocations for launches.
     fn end_launches(&mut self) -> Result<(), CudaError> {
         for (_, staging) in std::mem::take(&mut self.staging) {
             connection::call_on(self.device, &Call::FreeHost { pointer: staging.address })?;

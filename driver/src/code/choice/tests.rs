@@ -1,4 +1,4 @@
-//! What an assembler outside the simulator is given, and what runs where it fails.
+//! The texts that an assembler outside the simulator is given, and the code that runs where it fails.
 
 mod images;
 
@@ -34,7 +34,7 @@ impl Assembler for Fake {
     }
 }
 
-/// What is chosen, or the error that the program gets; and what the user is told.
+/// The chosen code, or the error that the program gets; and the message to the user.
 fn chosen(images: &[&[u8]], capability: (u32, u32), isa: IsaChoice) -> (Result<&'static str, CudaError>, Vec<String>) {
     let fake = Arc::new(Fake::default());
     let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>), ..CodeChoice::default() };
@@ -70,7 +70,7 @@ fn ptx_is_assembled_where_there_is_no_machine_code() {
         (&[&piece], [no_image, Ok("sass"), Ok("sass")], None),
         (&[&piece, PTX], [no_image, Ok("parts"), Ok("parts")], None),
         (&[&piece, mistake], [no_image, Err(CudaError::InvalidPtx), Err(CudaError::InvalidPtx)], None),
-        // What was linked is no piece.
+        // A linked cubin is no piece.
         (&[CUBIN, PTX], [no_image, no_image, no_image], None),
     ] {
         assert_eq!(chosen(images, (7, 0), IsaChoice::Ptx), (ptx, Vec::new()));

@@ -81,7 +81,7 @@ struct Program {
     /// Host functions to run; the first one is under way where `called_back` says so.
     callbacks: VecDeque<u64>,
     called_back: bool,
-    /// What goes with the next reply to any thread of it.
+    /// The data for the next reply to any thread of it.
     data: ReplyData,
     /// It has said that it comes to its end; one that was killed has not.
     said_goodbye: bool,
@@ -442,7 +442,7 @@ impl Server {
         requests.sort_unstable();
         let mut found = None;
         for (_, _, number) in requests {
-            // What came before may have ended this one.
+            // An earlier request may have ended this connection.
             let Some(index) = self.index_of(number) else { continue };
             match self.look_at(index) {
                 Ok(None) => {}
@@ -493,7 +493,7 @@ impl Server {
             self.waiting_since = None;
             return false;
         }
-        // One that sleeps may have touched a page: whoever sees that is about to say so.
+        // A thread that sleeps may have touched a page: the thread that sees that is about to say so.
         let mut busy = busy;
         busy.extend((0..self.connections.len()).filter(|&index| self.connections[index].sees_accesses()));
         let sleep = |index: &usize| -> Option<Sleep> {

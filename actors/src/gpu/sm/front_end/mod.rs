@@ -23,11 +23,11 @@ use second_level::{SecondLevel, code_address, line_of};
 pub use second_level::{Wanted, constant_address};
 use serde::{Deserialize, Serialize};
 
-/// What a topology says of the front end.
+/// The topology's parameters of the front end.
 #[derive(Clone, Debug)]
 pub struct FrontEndSpecification {
     policy: Policy,
-    /// By sub-core: its warps.
+    /// The warps of each sub-core.
     members: Vec<WarpSet>,
     latencies: [u32; LatencyClass::COUNT],
     intervals: [u32; Pipe::ALL.len()],
@@ -36,7 +36,7 @@ pub struct FrontEndSpecification {
     memory_queue: u8,
 }
 
-/// What an instruction is to the front end: its [`Timing`] without what it depends on.
+/// The front end's view of an instruction: its [`Timing`] without its dependencies.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     /// Unit it issues to.
@@ -50,7 +50,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Of an instruction.
+    /// The class of an instruction.
     #[inline]
     pub fn of(timing: &Timing) -> Class {
         let bank_conflicts = timing.control.bank_conflicts;
@@ -85,7 +85,7 @@ pub struct Need<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FrontEnd {
     sub_cores: Vec<SubCore>,
-    /// By sub-core, where these have instruction caches of their own.
+    /// The instruction cache of each sub-core, where sub-cores have their own.
     buffers: Vec<InstructionBuffer>,
     /// Lines of constant operands.
     constants: Lines,
@@ -98,7 +98,7 @@ pub struct FrontEnd {
 }
 
 impl FrontEndSpecification {
-    /// Of these parameters.
+    /// The specification by these parameters.
     pub fn new(parameters: &SmParameters) -> FrontEndSpecification {
         let sub_cores = parameters.sub_cores as usize;
         let of =
@@ -171,7 +171,7 @@ impl FrontEnd {
         self.sub_cores[sub_core].blocked(wants, cycle)
     }
 
-    /// The warp that a sub-core comes to first among `ready` ones, of which there is at least one.
+    /// The warp that a sub-core comes to first among `ready` ones. There is at least one.
     #[inline]
     pub fn first(
         &self,

@@ -1,12 +1,12 @@
 //! CTAs that run for their values alone: no pipe, cache or scoreboard sees them, and they take no room that others could have.
 //!
-//! In each value epoch in which an SM has any, it runs so many instructions of them, one warp for as long as it can, one CTA after the
-//! other. What they write is seen by others at the epoch's end, in the order in which logs take effect, as whatever else is written: so
-//! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic gives back
-//! what it found one epoch later.
+//! In each value epoch in which an SM has such CTAs, it runs so many instructions of them, one warp for as long as it can, one CTA after
+//! the other. Their writes become visible to others at the epoch's end, in the order in which logs take effect, as all other writes do. So
+//! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic returns the old
+//! value one epoch later.
 //!
-//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program
-//! that asks whether its kernel is done, or whether two take longer than one, finds what it expects. It is no time to be reported.
+//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program that
+//! asks whether its kernel is done, or whether two take longer than one, gets sensible answers. It is no time to be reported.
 
 mod cta;
 mod run;
@@ -98,7 +98,7 @@ impl Functional {
         })
     }
 
-    /// What was read back gets its code.
+    /// Gives code to the state that was read back.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Functional {
     }
 }
 
-/// CTAs that have ended in an epoch, by launch, and messages that are sent before: what kernels have put into streams.
+/// CTAs that have ended in an epoch, by launch, and messages that are sent before: the operations that kernels have put into streams.
 #[derive(Default)]
 struct Ends {
     ctas: Vec<FunctionalEnd>,
@@ -169,7 +169,7 @@ impl<P: Profile> Sm<P> {
         clock.cycle_at_or_after(self.writer.visible_at(clock.time_of(cycle)))
     }
 
-    /// Runs what there is to run in this epoch.
+    /// Runs the CTAs in this epoch.
     #[cold]
     pub(super) fn run_functional(&mut self, step: &mut Step) {
         let cycle = step.now.cycle;
@@ -222,7 +222,7 @@ impl<P: Profile> Sm<P> {
         self.send_ends(ends, next_epoch, step.out);
     }
 
-    /// Tells the scheduler what has ended, in the epoch in which everybody sees what was written.
+    /// Tells the scheduler which CTAs have ended, in the epoch in which all units see their writes.
     fn send_ends(&self, ends: Ends, cycle: u64, out: &mut Outbox) {
         let at = self.wiring.ports.clock.time_of(cycle);
         for message in ends.launches {
@@ -244,7 +244,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// The epoch before has ended: warps get what they have waited for.
+    /// The epoch before has ended: warps get the results that they have waited for.
     fn functional_epoch_ended(&mut self, ends: &mut Ends) {
         let mut wrong_frees = Vec::new();
         let functional = &mut self.state.functional;

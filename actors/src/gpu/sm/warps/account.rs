@@ -1,5 +1,5 @@
-//! What has been charged up to a cycle, in the middle of the warps' stay: a wait with a known end is charged when it begins, one without
-//! when it ends, and a warp's stay when it leaves.
+//! The charges up to a cycle, in the middle of the warps' stay: a wait with a known end is charged when it begins, one without when it
+//! ends, and a warp's stay when it leaves.
 
 use super::Warps;
 use super::parties::Parties;
@@ -13,8 +13,7 @@ use balar_protocol::launches::{LaunchCounts, LaunchSink, Unreported};
 use balar_protocol::statistics::CtaCounters;
 
 impl<P: Profile> Warps<P> {
-    /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included. Nothing is left to happen
-    /// before `cycle`.
+    /// The reasons of all cycles before `cycle`, and the work of the CTAs, present ones included. Nothing is left to happen before `cycle`.
     pub fn statistics(&self, cycle: u64) -> (SmCounters, CtaCounters) {
         let cycle = cycle.max(self.wheel.now());
         let (mut counters, mut kernels) = (self.counters, self.completed);
@@ -52,7 +51,7 @@ impl<P: Profile> Warps<P> {
         profile
     }
 
-    /// Charges the warps that are here for what they have waited before `cycle`, and takes back what lies behind it: as if they left.
+    /// Charges the present warps for their waits before `cycle`, and takes back charges behind it: as if they left.
     fn settle(&self, parties: &mut Parties, profile: &mut impl Profile, cycle: u64) {
         let due = self.wheel.due();
         parties.charge_throttled(self.throttled, cycle);
@@ -121,7 +120,7 @@ impl<P: Profile> Warps<P> {
         }
     }
 
-    /// Tells what CTAs did: those that have ended since the last time, and those that are here, up to a cycle.
+    /// Tells the work of CTAs: of those that have ended since the last time, and of present ones, up to a cycle.
     pub fn launches(&mut self, cycle: u64, sink: &mut LaunchSink) {
         if self.by_launch.is_none() {
             return;

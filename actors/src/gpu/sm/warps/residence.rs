@@ -1,4 +1,4 @@
-//! CTAs come and go, and with them the warps: which slots they get, and what is charged to those that leave.
+//! CTAs come and go, and with them the warps: the slots that they get, and the charges of warps that leave.
 
 use super::cta::Completion;
 use super::slot::{Context, Status, Warp};
@@ -213,7 +213,7 @@ impl<P: Profile> Warps<P> {
         slot.generation = slot.generation.wrapping_add(1);
     }
 
-    /// A CTA ends, or is ended: its warps leave. Gives the launch, what the CTA did, and whether stores of it are under way whose end
+    /// A CTA ends, or is ended: its warps leave. Gives the launch, the work of the CTA, and whether stores of it are under way whose end
     /// will be told; `None` where its slot is free.
     pub fn end_cta(&mut self, cta: usize, fails: bool, cycle: u64) -> Option<(Arc<KernelLaunch>, CtaCounters, bool)> {
         for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {

@@ -10,7 +10,7 @@ use balar_protocol::{Clock, Message, Payload, PortId, SimTime};
 
 const GLOBAL: u64 = 0x1_0000;
 
-/// A V100's memory pipe with what it is wired to.
+/// A V100's memory pipe with its wiring.
 struct Fixture {
     specification: PipeSpecification,
     pipe: MemoryPipe,
