@@ -14,7 +14,7 @@ use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, say};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
 
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name

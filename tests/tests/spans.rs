@@ -7,11 +7,11 @@ use balar_tests::{parameters, run};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tracing::Subscriber;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::set_global_default;
-use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, registry};
@@ -187,7 +187,7 @@ fn one_span_for_each_batch_of_faults(collector: &Collector) {
 fn each_thing_has_a_span_of_its_own() {
     let collector = Collector::default();
     let subscriber = registry().with(collector.clone()).with(LevelFilter::DEBUG);
-    set_global_default(Dispatch::new(subscriber)).expect("the first one");
+    set_global_default(subscriber).expect("the first one");
     for threads in [1, 2] {
         one_span_for_each_call_launch_and_copy(&collector, threads);
     }

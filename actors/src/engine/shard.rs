@@ -508,7 +508,7 @@ impl Handler<RunWindows> for Shard {
     type Result = ();
 
     fn handle(&mut self, command: RunWindows, _: &mut Context<Self>) {
-        let span = self.surroundings.span.clone();
+        let span = self.conditions.span.clone();
         let _inside = span.enter();
         let mut next = Some(command);
         while let Some(command) = next {

@@ -411,7 +411,7 @@ impl<'a> Expander<'a> {
         }
         if let Some(set) = outer.get("set") {
             if let ValueKind::Map(entries) = &set.kind {
-                for (at_entry, (key, value)) in entries.iter().enumerate() {
+                for (entry, (key, value)) in entries.iter().enumerate() {
                     if !self.counts.is_taken(first_setting + entry) {
                         overrides::apply_entry(key, value, file, &mut self.units, &scope, self.errors);
                     }

@@ -9,7 +9,6 @@ use balar_actors::topology;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::Failure;
 use balar_record::system::files;
-use std::io::Write;
 use std::path::Path;
 
 /// Checks, prints or draws a topology.

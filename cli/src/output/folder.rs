@@ -7,7 +7,7 @@ use balar_record::result::RunRecord;
 use balar_record::run_folder::instruction_table;
 use balar_record::system::failure::say;
 use balar_record::system::files::{self, WriteError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 /// Files of tables that drivers of unified memory record; an earlier run may have left them where this one has none.

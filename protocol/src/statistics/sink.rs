@@ -1,6 +1,7 @@
 //! Where units write their statistics to.
 
 use super::{CounterSink, KernelRecords, LaunchTotals, ProgramOutcome, StatisticDefinition};
+use crate::launches::Unreported;
 use crate::time::SimTime;
 use std::fmt;
 

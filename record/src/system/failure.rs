@@ -105,7 +105,7 @@ impl<'a> Uncoded<'a> {
 
 impl fmt::Display for Uncoded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.report.fmt(f)
+        fmt::Display::fmt(self.report, f)
     }
 }
 

@@ -5,7 +5,6 @@ use crate::catalogue::{PortDefinition, UnitDefinition};
 use crate::engine::{Inbox, NextWake, Outbox};
 use crate::prototyping::{Interposer, Io, Numbers, PASS_THROUGH, Pace};
 use balar_protocol::Frequency;
-use serde::Deserialize;
 
 const UPSTREAM: PortId = PortId(0);
 const DOWNSTREAM: PortId = PortId(1);
