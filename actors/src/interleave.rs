@@ -1,6 +1,11 @@
 //! How addresses spread over slices, sets and banks: which L2 slice holds a line, and the folding that keeps power-of-two strides apart.
 
+mod derived;
+
+pub(crate) use derived::derive;
+
 use balar_protocol::memory::LINE_BYTES;
+use std::fmt;
 
 /// Code of all programs lies from here on, above device memory and local memory.
 pub const CODE_WINDOW: u64 = 0x7f80_0000_0000;
@@ -12,8 +17,8 @@ pub enum AddressHash {
     Modulo,
     /// Line number with its higher bits folded in, so that power-of-two strides use every slice.
     Xor,
-    /// As was measured of a device: what each bit of the slice number, the lowest first, is made of. Lines of code are spread as by
-    /// `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
+    /// By measurements of a device: the bits of the address behind each bit of the slice number, the lowest first. Lines of code are spread
+    /// as by `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
     Bits(AddressBits),
 }
 
@@ -25,6 +30,26 @@ pub struct AddressBits(Vec<Vec<u32>>);
 /// The lowest bit of a line's address that is not always 0, and the bits that take part.
 const LOWEST_BIT: u32 = LINE_BYTES.trailing_zeros();
 const ADDRESS_BITS: u32 = 32;
+/// The most that bits number.
+const MOST_NUMBERED: u32 = 256;
+
+/// As a topology has it.
+impl fmt::Display for AddressHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddressHash::Modulo => f.write_str("Modulo"),
+            AddressHash::Xor => f.write_str("Xor"),
+            AddressHash::Bits(bits) => write!(f, "Bits({bits})"),
+        }
+    }
+}
+
+/// As a topology has them: `[[10, 13], [11]]`.
+impl fmt::Display for AddressBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
 
 impl AddressBits {
     /// Bits of the number.
@@ -32,10 +57,10 @@ impl AddressBits {
         self.0.len() as u32
     }
 
-    /// The function they describe, of a number below `count`; says what contradicts itself.
+    /// The function that they describe, of a number below `count`; an error names settings that contradict each other.
     pub fn function(&self, count: u32) -> Result<BitFunction, String> {
-        if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > 256 {
-            return Err(format!("expected {count} = 2^bits of at most 256, found {} bits", self.count()));
+        if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > MOST_NUMBERED {
+            return Err(format!("expected {count} = 2^bits of at most {MOST_NUMBERED}, found {} bits", self.count()));
         }
         let mut function = BitFunction([[0; 16]; 8]);
         for (i, positions) in self.0.iter().enumerate() {
@@ -54,7 +79,7 @@ impl AddressBits {
     }
 }
 
-/// What `AddressBits` describe, by what each four bits of the address contribute.
+/// The function that `AddressBits` describe, by the contribution of each four bits of the address.
 #[derive(Clone, Debug)]
 pub struct BitFunction([[u8; 16]; 8]);
 
@@ -70,7 +95,7 @@ impl BitFunction {
 
 /// The map from lines to slices.
 ///
-/// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, whatever their number: so
+/// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, for any number of slices: so
 /// lines are spread evenly, and `line number / slices` numbers the lines within a slice.
 #[derive(Clone, Debug)]
 pub struct SliceMap {

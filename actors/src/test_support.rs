@@ -1,4 +1,4 @@
-//! What the tests of the memory units share.
+//! Helpers that the tests of the memory units share.
 
 use crate::catalogue::{BuildContext, PortMap, Surroundings};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window, Wire};
@@ -59,7 +59,7 @@ pub(crate) fn counter(unit: &dyn crate::engine::Unit, name: &str) -> u64 {
     row.unwrap_or_else(|| panic!("no counter {name}")).value
 }
 
-/// A message of a script: when it arrives, at which port, what it says.
+/// A message of a script: its arrival, its port, its contents.
 pub(crate) type Arrival = (SimTime, PortId, Payload);
 
 /// How a run of a script goes: in windows of this length, sleeping as the engine lets it, from a saved state on at some time.
@@ -70,10 +70,10 @@ struct Course {
     saved_at: Option<SimTime>,
 }
 
-/// Checks that what a unit sends and counts under a script does not depend on where windows end, nor on its state having been saved
-/// and restored into another that is freshly built.
+/// Checks that a unit's messages and counts under a script do not depend on where windows end, nor on its state having been saved and
+/// restored into another that is freshly built.
 ///
-/// `latency` is that of every wire, at least 1 ns; `reply` plays the units at the other ends: it may answer what it gets, later.
+/// `latency` is the latency of every wire, at least 1 ns; `reply` plays the units at the other ends: it may answer a message, later.
 pub(crate) fn check_cuts_and_states(
     build: impl Fn() -> Box<dyn Unit>,
     ports: usize,
@@ -101,7 +101,7 @@ pub(crate) fn check_cuts_and_states(
     }
 }
 
-/// Plays `script`, to which what `reply` says is added. What was sent, in order, with each credit alone; and what was counted.
+/// Plays `script`, with the answers of `reply` added. Gives the messages that were sent, in order, with each credit alone; and the counts.
 fn play(
     build: &dyn Fn() -> Box<dyn Unit>,
     ports: usize,

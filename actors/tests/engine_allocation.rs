@@ -74,7 +74,7 @@ fn allocations(threads: usize, windows: u64, messages: u64) -> u64 {
 #[test]
 fn a_steady_state_does_not_allocate() {
     const MORE: u64 = 10_000;
-    // The difference between a long and a short run is what the additional windows cost.
+    // The difference between a long and a short run is the cost of the additional windows.
     let of_windows = |threads, messages| {
         let short = allocations(threads, 1_000, messages);
         allocations(threads, 1_000 + MORE, messages).saturating_sub(short)

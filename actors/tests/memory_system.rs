@@ -185,7 +185,7 @@ fn streams_reach_the_bandwidth_of_a_v100() {
     assert_eq!(sum(&read, "sectors_read", "gpu.l2"), u64::from(SMS) * total * 4);
     assert_eq!(sum(&read, "sectors_read", "gpu.hbm"), u64::from(SMS) * total * 4);
 
-    // Copy: what stays dirty in the L2 at the end is not written, so the bytes that moved are counted at the memory.
+    // Copy: lines that stay dirty in the L2 at the end are not written, so the bytes that moved are counted at the memory.
     let copy = go(SMS, 128, total, |r, i| match i % 2 {
         0 => (MemoryKind::Load, stream(r, i / 2), 0b1111),
         _ => (MemoryKind::Store, (1 << 24) + stream(r, i / 2), 0b1111),

@@ -1,4 +1,4 @@
-//! What copies cost that a real program makes on a simulated node: the program is a process of its own behind the tunnel.
+//! The cost of copies that a real program makes on a simulated node: the program is a process of its own behind the tunnel.
 //!
 //! `cargo bench -p balar-benches --bench copies [-- TOPOLOGY MIB [KIND]...]`
 
@@ -60,7 +60,7 @@ fn node(name: &str, kind: &str, bytes: &str) -> Result<(), Failure> {
             page_bytes: 4096,
             arena: node.shared_memory,
             control: control.clone(),
-            report: Box::new(|text| panic!("{text}")),
+            report: Arc::new(|text| panic!("{text}")),
         };
         let server = Server::listen(&folder.socket(), options)?;
         let mut program = Command::new(std::env::current_exe()?);

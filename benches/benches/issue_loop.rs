@@ -1,4 +1,4 @@
-//! What one step of a warp costs, for loops of one kind of instruction: nanoseconds a warp instruction.
+//! The cost of one step of a warp, for loops of one kind of instruction: nanoseconds a warp instruction.
 
 use balar_isa::execution::{
     AccessValues, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
@@ -12,7 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// A memory that answers at once: what is left is the cost of the step.
+/// A memory that answers at once: the cost of the step remains.
 struct Instant;
 
 impl LaneMemory for Instant {

@@ -1,4 +1,4 @@
-//! What reading PTX costs: a text of 10 MB, parsed and decoded. The target is 2 s of one processor.
+//! The cost of reading PTX: a text of 10 MB, parsed and decoded. The target is 2 s of one processor.
 //!
 //! Half of the text are kernels as compilers write them (the workloads of this repository, under other names), half are long
 //! straight-line kernels with branches now and then.

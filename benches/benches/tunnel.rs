@@ -1,5 +1,5 @@
-//! What the tunnel between a program and the simulator costs: copies of several sizes and calls without data, with a host that
-//! answers at once. Both ends are threads of one process, as two processes would be.
+//! The cost of the tunnel between a program and the simulator: copies of several sizes and calls without data, with a host that answers at
+//! once. Both ends are threads of one process, as two processes would be.
 
 #![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
 
@@ -116,7 +116,7 @@ impl Node {
             page_bytes,
             arena: None,
             control: control.clone(),
-            report: Box::new(|text| panic!("{text}")),
+            report: Arc::new(|text| panic!("{text}")),
         };
         let mut server = Server::listen(&folder.socket(), options)?;
         let thread = std::thread::spawn(move || {

@@ -9,13 +9,13 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Groups of two bars each.
 #[derive(Clone, Debug)]
 pub struct Bars<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What the axis across shows.
+    /// The name of the axis across.
     pub x: &'a str,
-    /// What the axis upward shows, with its unit.
+    /// The name of the axis upward, with its unit.
     pub y: &'a str,
-    /// What the filled and the empty bar of a group stand for.
+    /// The names of the filled and the empty bar of a group.
     pub series: [&'a str; 2],
     /// Whether the axis upward is divided by logarithms; otherwise it shows percent.
     pub is_logarithmic: bool,

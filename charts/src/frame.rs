@@ -1,10 +1,10 @@
-//! What charts are drawn with: frames, axes, ticks, marks, text.
+//! The parts that charts are drawn with: frames, axes, ticks, marks, text.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// What a point looks like.
+/// The look of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A filled circle.
@@ -45,7 +45,31 @@ pub(crate) fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> St
             .and_then(|()| Ok(root.present()?))
             .expect("a drawing into memory succeeds");
     }
-    text
+    without_dots(&text)
+}
+
+/// The drawing without lines from a place to itself, such as the last dash of a dashed line may be: they show nothing, and what makes pixels
+/// of the drawing warns of each.
+fn without_dots(svg: &str) -> String {
+    let is_dot = |line: &str| {
+        let points = line.strip_prefix("<polyline ").and_then(|rest| rest.split("points=\"").nth(1)?.split('"').next());
+        points.is_some_and(|points| {
+            let mut places = points.split_whitespace();
+            let first = places.next();
+            places.all(|place| Some(place) == first)
+        })
+    };
+    svg.split_inclusive('\n').filter(|line| !is_dot(line)).collect()
+}
+
+/// A text that runs along a line: plotters turns texts by right angles alone. `place` is where its first letter stands.
+pub(crate) fn slanted(text: &str, place: (f64, f64), degrees: f64, RGBColor(red, green, blue): RGBColor) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let (x, y, size) = (place.0, place.1, f64::from(SMALL) / 1.24);
+    format!(
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"start\" font-family=\"{FONT}\" font-size=\"{size:.2}\" opacity=\"1\" \
+         fill=\"#{red:02X}{green:02X}{blue:02X}\" transform=\"rotate({degrees:.2}, {x:.1}, {y:.1})\">\n{text}\n</text>\n"
+    )
 }
 
 pub(crate) fn style(size: i32) -> TextStyle<'static> {
@@ -150,7 +174,7 @@ pub(crate) struct Frame {
     pub y: Axis,
 }
 
-/// What a side of a frame stands for.
+/// The values along a side of a frame.
 pub(crate) struct Axis {
     pub range: (f64, f64),
     pub is_logarithmic: bool,
@@ -240,7 +264,7 @@ pub(crate) fn mark(area: &Area<'_>, mark: Mark, at: (i32, i32)) -> Drawn {
     Ok(())
 }
 
-/// A step of 1, 2 or 5 times a power of ten, of which four to nine reach `most`.
+/// A step of 1, 2 or 5 times a power of ten, so that four to nine steps reach `most`.
 pub(crate) fn even_step(most: f64) -> f64 {
     let power = 10_f64.powf(most.log10().floor());
     [0.2, 0.5, 1.0, 2.0].map(|factor| factor * power).into_iter().find(|step| most / step <= 6.0).unwrap_or(2.0 * power)
@@ -277,6 +301,16 @@ mod tests {
         assert_eq!(
             (grouped(1234567.0), short(14_250.0), short(999.0)),
             ("1\u{a0}234\u{a0}567".into(), "14.2k".into(), "999".into())
+        );
+    }
+
+    #[test]
+    fn lines_without_length_are_left_out() {
+        let line = |points: &str| format!("<polyline fill=\"none\" points=\"{points} \"/>\n");
+        let (kept, dot) = (line("1,2 1,3"), line("472,338 472,338"));
+        assert_eq!(
+            without_dots(&format!("<svg>\n{kept}{dot}{}</svg>\n", line("5,5"))),
+            format!("<svg>\n{kept}</svg>\n")
         );
     }
 

@@ -7,23 +7,23 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 use std::fmt::Write;
 
-/// What many things did over time: a line of cells for each.
+/// The activity of many things over time: a line of cells for each.
 #[derive(Clone, Debug)]
 pub struct HeatMap<'a> {
-    /// What the axis across shows, with its unit, and both of its ends.
+    /// The name of the axis across, with its unit, and both of its ends.
     pub x: (&'a str, (f64, f64)),
-    /// What the colours stand for, with its unit.
+    /// The name of the coloured value, with its unit.
     pub value: &'a str,
     /// Names of lines, from top to bottom, with those that are written beside them; others are empty.
     pub names: Vec<String>,
-    /// By line: its cells from left to right, all lines with as many.
+    /// The cells of each line from left to right; all lines have as many.
     pub cells: Vec<Vec<f64>>,
 }
 
 /// Groups of cells, each with a name and a value.
 #[derive(Clone, Debug)]
 pub struct Cells<'a> {
-    /// What the colours stand for, with its unit.
+    /// The name of the coloured value, with its unit.
     pub value: &'a str,
     /// The name of a group, and its cells.
     pub groups: Vec<(String, Vec<(String, f64)>)>,
@@ -118,7 +118,7 @@ pub fn cells(chart: &Cells<'_>) -> String {
     insert(&shell, &shapes)
 }
 
-/// What the colours mean, above the frame.
+/// The key to the colours, above the frame.
 fn key(area: &Area<'_>, value: &str, most: f64) -> Drawn {
     const CELL: i32 = 18;
     let mut x = LEFT;

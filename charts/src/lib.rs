@@ -3,7 +3,7 @@
 //! A chart is a plain value, and a function makes an SVG text of it: [`scatter()`], [`bars()`], [`panels()`], [`lines()`], [`roofline()`],
 //! [`stacked()`], [`over_time()`], [`heat_map()`], [`cells()`]. The same value gives the same text on every machine, so that tests can pin it.
 //!
-//! Each kind of chart has a file. `frame.rs` has axes, ticks and marks, `palette.rs` colours, `labels.rs` where names find room, `png.rs` the same as pixels.
+//! Each kind of chart has a file. `frame.rs` has axes, ticks and marks, `palette.rs` colours, `labels.rs` where names find room, `rectangle.rs` what they take of it, `png.rs` the same as pixels.
 
 mod bars;
 mod frame;
@@ -14,6 +14,7 @@ mod over_time;
 mod palette;
 mod panels;
 mod png;
+mod rectangle;
 mod roofline;
 mod scatter;
 mod stacked;

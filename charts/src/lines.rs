@@ -11,13 +11,13 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Lines over a common axis.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What the axis across shows, with its unit.
+    /// The name of the axis across, with its unit.
     pub x: &'a str,
     /// How it is divided.
     pub x_scale: Scale,
-    /// What the axis upward shows, with its unit.
+    /// The name of the axis upward, with its unit.
     pub y: &'a str,
     /// How it is divided.
     pub y_scale: Scale,
@@ -41,7 +41,7 @@ pub enum Scale {
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
-    /// What it stands for.
+    /// Its name.
     pub name: &'a str,
     /// Its points from left to right.
     pub points: Vec<(f64, f64)>,
@@ -50,7 +50,7 @@ pub struct Line<'a> {
 /// A value across a chart.
 #[derive(Clone, Debug)]
 pub struct Reference<'a> {
-    /// What it stands for.
+    /// Its name.
     pub name: &'a str,
     /// Where.
     pub value: f64,

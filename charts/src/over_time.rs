@@ -1,4 +1,4 @@
-//! Lines over time, with what ran when beneath them.
+//! Lines over time, with the spans of kernels beneath them.
 
 use crate::frame::{Area, Axis, Drawn, Frame, SMALL, TEXT, anchored, even_step, svg, text_width, tick_text};
 use crate::palette::{REST, colour};
@@ -9,31 +9,31 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Lines over time.
 #[derive(Clone, Debug)]
 pub struct OverTime<'a> {
-    /// What the axis across shows, with its unit, and both of its ends.
+    /// The name of the axis across, with its unit, and both of its ends.
     pub x: (&'a str, (f64, f64)),
-    /// What the axis upward shows, with its unit.
+    /// The name of the axis upward, with its unit.
     pub y: &'a str,
     /// Where the axis upward ends; without it, above the greatest value.
     pub most: Option<f64>,
     /// The lines.
     pub steps: Vec<Steps<'a>>,
-    /// What ran when.
+    /// The spans beneath the lines.
     pub spans: Spans<'a>,
 }
 
 /// A line in steps: values that hold until a time each.
 #[derive(Clone, Debug)]
 pub struct Steps<'a> {
-    /// What it stands for.
+    /// Its name.
     pub name: &'a str,
     /// Ends and values, in order of time; none where there is no value, and the line has a gap.
     pub values: Vec<(f64, Option<f64>)>,
 }
 
-/// What ran when, in colours of its own.
+/// Spans of time, each kind in a colour of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Spans<'a> {
-    /// What the colours stand for; the last, where it is called "other", is grey.
+    /// The names of the colours; the last one is grey where its name is "other".
     pub names: Vec<&'a str>,
     /// Which of the names, from when, until when.
     pub spans: Vec<(usize, f64, f64)>,
@@ -48,7 +48,7 @@ const STRIP: i32 = 16;
 /// Dashes tell lines apart without colours; the first is solid.
 const DASHES: [(i32, i32); 4] = [(0, 0), (8, 4), (2, 3), (12, 3)];
 
-/// An axis of time, of which some passes.
+/// An axis of time that has some length, even where no time passes.
 pub(crate) fn span((start, end): (f64, f64)) -> (f64, f64) {
     if start.is_finite() && end.is_finite() && end > start { (start, end) } else { (0.0, 1.0) }
 }

@@ -15,7 +15,7 @@ pub(crate) const COLOURS: [RGBColor; 7] = [
 /// The same for lines, the strongest first: yellow is too pale for one.
 pub(crate) const LINE_COLOURS: [RGBColor; 7] =
     [COLOURS[0], COLOURS[3], COLOURS[2], COLOURS[5], COLOURS[1], COLOURS[4], RGBColor(0, 0, 0)];
-/// What is left over.
+/// The colour of the rest.
 pub(crate) const REST: RGBColor = RGBColor(153, 153, 153);
 /// From nothing to the most: each step is darker than the one before.
 pub(crate) const RAMP: [RGBColor; 9] = [
@@ -35,7 +35,8 @@ pub(crate) fn colour(index: usize) -> RGBColor {
     COLOURS[index % COLOURS.len()]
 }
 
-/// What is read on a colour: nearly black or nearly white. Neither is the ink or the paper, so that a page which exchanges these leaves it.
+/// The colour of text on a colour: nearly black or nearly white. Neither is the ink or the paper, so that a page which exchanges these
+/// leaves it.
 pub(crate) fn ink_on(RGBColor(red, green, blue): RGBColor) -> RGBColor {
     let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
     if light > 120.0 { RGBColor(1, 1, 1) } else { RGBColor(254, 254, 254) }
@@ -46,7 +47,7 @@ pub(crate) fn step(share: f64) -> usize {
     ((share.clamp(0.0, 1.0) * RAMP.len() as f64) as usize).min(RAMP.len() - 1)
 }
 
-/// As SVG has it, and plotters writes it.
+/// The colour in the notation of SVG, as plotters writes it.
 pub(crate) fn hexadecimal(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }

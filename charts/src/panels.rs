@@ -10,17 +10,17 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Small charts side by side, each with a solid and a dashed line.
 #[derive(Clone, Debug)]
 pub struct Panels<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What the axes across show, with its unit.
+    /// The name of the axes across, with its unit.
     pub x: &'a str,
     /// Where they have ticks, from left to right.
     pub x_ticks: &'a [f64],
-    /// What the axes upward show, with its unit.
+    /// The name of the axes upward, with its unit.
     pub y: &'a str,
-    /// What solid lines stand for.
+    /// The name of solid lines.
     pub solid: &'a str,
-    /// What dashed lines stand for.
+    /// The name of dashed lines.
     pub dashed: &'a str,
     /// The charts.
     pub panels: Vec<Panel<'a>>,
@@ -29,7 +29,7 @@ pub struct Panels<'a> {
 /// One of them.
 #[derive(Clone, Debug)]
 pub struct Panel<'a> {
-    /// What stands above.
+    /// The title above the panel.
     pub title: &'a str,
     /// Points of the solid line.
     pub solid: Vec<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! Charts as PNG: what an SVG looks like, drawn.
+//! Charts as PNG: the picture of an SVG, drawn as pixels.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};

@@ -11,13 +11,13 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Points about a diagonal, both axes logarithmic.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
-    /// What stands above.
+    /// The title above the chart.
     pub title: &'a str,
-    /// What the axis across shows, with its unit.
+    /// The name of the axis across, with its unit.
     pub x: &'a str,
-    /// What the axis upward shows, with its unit.
+    /// The name of the axis upward, with its unit.
     pub y: &'a str,
-    /// What the diagonal stands for.
+    /// The name of the diagonal.
     pub diagonal: &'a str,
     /// The points.
     pub series: Vec<Series<'a>>,
@@ -26,11 +26,11 @@ pub struct Scatter<'a> {
 /// Points with the same mark.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
-    /// What they stand for.
+    /// Their name.
     pub name: &'a str,
-    /// What they look like.
+    /// Their look.
     pub mark: Mark,
-    /// Across, upward, and what is written beside.
+    /// Across, upward, and the label beside the point.
     pub points: Vec<(f64, f64, String)>,
 }
 

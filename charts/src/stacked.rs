@@ -1,4 +1,4 @@
-//! Stacked bars that lie: what parts a whole has, row by row.
+//! Stacked bars that lie: the parts of a whole, row by row.
 
 use crate::frame::{Area, Axis, Drawn, Frame, SMALL, TEXT, anchored, cut, svg, text_width};
 use crate::palette::{REST, colour, ink_on};
@@ -8,9 +8,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 /// Stacked bars, each a whole of 100 %.
 #[derive(Clone, Debug)]
 pub struct Stacked<'a> {
-    /// What the axis across shows.
+    /// The name of the axis across.
     pub x: &'a str,
-    /// What the parts stand for; a last one called "other" is grey.
+    /// The names of the parts; a last one called "other" is grey.
     pub parts: Vec<&'a str>,
     /// The bars from top to bottom.
     pub rows: Vec<StackedRow<'a>>,
@@ -19,7 +19,7 @@ pub struct Stacked<'a> {
 /// A bar.
 #[derive(Clone, Debug)]
 pub struct StackedRow<'a> {
-    /// What stands beside it.
+    /// The name beside the bar.
     pub name: &'a str,
     /// The share of each part, percent.
     pub shares: Vec<f64>,

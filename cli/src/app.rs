@@ -1,27 +1,24 @@
 //! From the command line to the exit code.
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::printing::{print, width};
+use crate::commands::printing::{folded, print, width};
 use crate::commands::{
-    catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
-    snapshot, sweep, topology, validate, watch, workload,
+    catalogue, clear_away, compare, completions, disassemble, hotspots, metric_listing, new, ptx, replay, report,
+    roofline, run, snapshot, sweep, topology, validate, watch, workload,
 };
-use crate::heap;
+use crate::{heap, log};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::kinds::UNITS;
+use balar_actors::kinds;
 use balar_actors::topology::PartLibrary;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, say};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
-/// in addition to the built-in ones ([`UNITS`]): your own program passes its units here.
+/// in addition to the built-in ones ([`kinds::UNITS`]): your own program passes its units here.
 pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
     heap::prefer_huge_pages();
     main_with(std::env::args_os(), own_units)
@@ -32,6 +29,12 @@ pub fn main_with(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     own_units: &[&'static UnitDefinition],
 ) -> ExitStatus {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    if arguments.len() < 2 {
+        // As with any other call that does not say what is to be done, stdout gets nothing. A closed stderr is ignored.
+        let _ = write!(io::stderr(), "{}", Arguments::command().render_help());
+        return ExitStatus::BadInput;
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -41,8 +44,8 @@ pub fn main_with(
         }
     };
     report_panics();
-    start_log();
-    match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &kinds(own_units)?))) {
+    log::start(arguments.log_format);
+    match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &known_kinds(own_units)?))) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
             failure.show();
@@ -62,32 +65,9 @@ fn report_panics() {
     }));
 }
 
-/// Logs go to stderr. `RUST_LOG` is a level ("debug") or levels by module ("balar_actors::engine=trace").
-fn start_log() {
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = match wanted.parse::<Targets>() {
-        Ok(filter) if !wanted.is_empty() => filter,
-        Ok(_) => Targets::new().with_default(LevelFilter::WARN),
-        Err(error) => {
-            say(format_args!("RUST_LOG is ignored: {error}"));
-            Targets::new().with_default(LevelFilter::WARN)
-        }
-    };
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    // This fails only if a program that embeds this one has installed a log already.
-    let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
-}
-
 /// The built-in kinds of units and `own`.
-fn kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>, Failure> {
-    let mut kinds = UNITS.to_vec();
-    for &kind in own {
-        if kinds.iter().any(|other| other.name == kind.name) {
-            return Err(Failure::input(format_args!("two kinds of units have the name `{}`", kind.name)));
-        }
-        kinds.push(kind);
-    }
-    Ok(kinds)
+fn known_kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>, Failure> {
+    kinds::with(own).map_err(Failure::input)
 }
 
 fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
@@ -108,20 +88,16 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Sweep(options)) => sweep::run(options, kinds),
         Some(Command::Units { name, format }) => {
-            print(&catalogue::named_units(kinds, name.as_deref(), *format, width())?)
+            print(&catalogue::named_units(kinds, name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => {
-            print(&catalogue::named_workloads(name.as_deref(), *format, width())?)
+            print(&catalogue::named_workloads(name.as_deref(), *format, folded(name.as_deref()))?)
         }
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
         }
-        Some(Command::Completions { shell }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "balar-actors", &mut script);
-            print(&String::from_utf8_lossy(&script))
-        }
+        Some(Command::Completions { shell }) => print(&completions::script(*shell, Arguments::command(), kinds)),
         Some(Command::Man) => print(&manual().map_err(Failure::bug)?),
         Some(Command::Topology(command)) => topology::run(command, kinds),
         Some(Command::Ptx { files, format }) => {
@@ -134,6 +110,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Report(options)) => report::run(options, kinds),
         Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
         Some(Command::Snapshot(command)) => snapshot::run(command, kinds),
+        Some(Command::New(command)) => new::run(command, kinds),
     }
 }
 

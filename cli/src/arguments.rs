@@ -1,9 +1,11 @@
 //! The command line.
 
+use crate::log::LogFormat;
 use crate::options::compare::{COMPARE_HELP, CompareOptions};
 use crate::options::disassemble::{DISASSEMBLE_HELP, DisassembleOptions};
 use crate::options::format::CatalogueFormat;
 use crate::options::hotspots::{HOTSPOTS_HELP, HotspotOptions};
+use crate::options::new::NewCommand;
 use crate::options::program::{ProgramOptions, RUN_HELP};
 use crate::options::replay::ReplayOptions;
 use crate::options::report::{REPORT_HELP, ReportOptions};
@@ -18,12 +20,31 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// Exit codes, for `--help`.
-const EXIT_CODES: &str = "\
+/// What `-h` adds, and `--help` behind the exit codes.
+macro_rules! examples {
+    () => {
+        "\
+Examples:
+  balar-actors -t v100_node                                # the topology's own workload
+  balar-actors -t t4_node -w gemm:size=512 -o out          # a built-in workload; its files go into the folder out
+  balar-actors -w lud --set 'gpu.clock=1 GHz' --sections   # on v100_node, or the node of BALAR_TOPOLOGY
+  balar-actors run -t v100_node -- ./app --size 512        # a CUDA program of your own
+  balar-actors sweep -t v100_node -w gemm --set 'gpu.clock=1200 MHz,1500 MHz' -o clocks
+
+`balar-actors workloads`, `topologies`, `metrics` and `units` list what can be named; `balar-actors COMMAND --help` has more of a command."
+    };
+}
+
+/// What `-h` adds.
+const EXAMPLES: &str = examples!();
+
+/// What `--help` adds.
+const EXIT_CODES: &str = concat!(
+    "\
 Exit codes:
   0    done; the result is verified, or the workload has no check
   1    the run ended but its result is wrong, a snapshot differs, or points of a sweep failed
-  2    bad arguments, topology, PTX or trace
+  2    bad arguments, topology, PTX or trace, a --kernel that no launch is of
   3    the simulated program failed: a CUDA error, a trap, an illegal address
   4    deadlock, or the limit of --max-wall
   5    a unit that does not come with balar-actors broke a rule
@@ -31,7 +52,12 @@ Exit codes:
   130  ended by Ctrl-C; the statistics so far are written
   143  ended by SIGTERM; the statistics so far are written
 
-A topology is a path or the name of one that is built in (v100_node). RUST_LOG=debug shows what happens on stderr.";
+A topology is a path or the name of one that is built in (v100_node). BALAR_TOPOLOGY names that of runs without --topology.
+RUST_LOG=debug shows what happens on stderr.
+
+",
+    examples!()
+);
 
 /// What `watch --help` adds.
 const WATCH_HELP: &str = "\
@@ -45,7 +71,8 @@ not touch the run.";
 #[command(
     name = "balar-actors",
     version,
-    after_help = EXIT_CODES,
+    after_help = EXAMPLES,
+    after_long_help = EXIT_CODES,
     subcommand_negates_reqs = true,
     args_conflicts_with_subcommands = true
 )]
@@ -56,6 +83,9 @@ pub struct Arguments {
     /// Options of the main job.
     #[command(flatten)]
     pub run: RunOptions,
+    /// How the log of RUST_LOG is written on stderr
+    #[arg(long, value_enum, value_name = "FORMAT", global = true, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
 }
 
 /// The subcommand; without one, the main job runs.
@@ -92,6 +122,9 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// Make a project with a hardware unit of your own
+    #[command(subcommand)]
+    New(NewCommand),
     /// List the metrics, under our names and those of nvprof, ncu, GPGPU-Sim and SST, or show one
     Metrics {
         /// A metric by any of its names, in which * stands for anything: dram__bytes_read.sum, 'stall_*'

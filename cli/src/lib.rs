@@ -5,6 +5,7 @@
 //! | `app` | from the command line to the exit code: it calls the command that is asked for |
 //! | `arguments` | the tree of commands, as clap knows it |
 //! | `commands` | the commands |
+//! | `log` | what happens in a run, on stderr |
 //! | `simulation` | a run: its node, who watches it, what ends it early |
 //! | `output`, `series`, `timeline` | what a run prints and writes: its result, samples, and what happened when |
 //! | `options` | what every option is and means |
@@ -18,6 +19,7 @@ pub mod app;
 pub mod arguments;
 pub mod commands;
 mod heap;
+pub mod log;
 pub mod options;
 pub mod output;
 pub mod series;

@@ -20,7 +20,8 @@ struct Called {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_balar-actors"));
     // Whether this machine has a ptxas must not matter.
-    command.args(arguments).env_remove("RUST_LOG").env("BALAR_PTXAS", "").stdin(Stdio::null());
+    command.args(arguments).env_remove("RUST_LOG").env_remove("BALAR_TOPOLOGY");
+    command.env("BALAR_PTXAS", "").stdin(Stdio::null());
     command
 }
 
@@ -64,6 +65,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
         (&["--topology", "v100_node", "--workload", "lud:siz=3"], "size"),
         (&["--topology", "v100_nod"], "v100_node"),
+        (&["--topology", "V100"], "the nearest name is `v100_node`"),
         (&["snapshot", "check", "--topology", RING, "/nonexistent/pinned"], "snapshot accept"),
         (&["units", "crosbar"], "did you mean `Crossbar`?"),
         (&["workloads", "luud"], "lud"),
@@ -76,6 +78,38 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         assert!(called.stderr.contains(said), "{arguments:?}: {}", called.stderr);
         assert_eq!(called.stdout, "", "{arguments:?}");
     }
+}
+
+#[test]
+fn a_run_without_a_topology_has_that_of_the_environment_or_the_default_one() {
+    let workload = ["--workload", "vectoradd:elements=32", "--format", "json"];
+    let note = "no topology is named, so the node is v100_node";
+    let called = call(&workload);
+    assert_eq!((called.code, &json(&called.stdout)["topology"]), (0, &"v100_node".into()), "{}", called.stderr);
+    assert!(called.stderr.contains(note) && called.stderr.contains("BALAR_TOPOLOGY"), "{}", called.stderr);
+    assert_eq!(call(&[&workload[..], &["--quiet"]].concat()).stderr, "");
+    let output = command(&workload).env("BALAR_TOPOLOGY", "t4_node").output().expect("the binary runs");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!((json(&stdout)["topology"].clone(), output.stderr.as_slice()), ("t4_node".into(), &b""[..]));
+    // An option has precedence.
+    let output = command(&small(&["--format", "json"])).env("BALAR_TOPOLOGY", "t4_node").output().expect("it runs");
+    assert_eq!(json(&String::from_utf8(output.stdout).expect("UTF-8"))["topology"], "v100_node");
+}
+
+#[test]
+fn without_arguments_there_is_help() {
+    let called = call(&[]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    let help = call(&["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    let groups = ["What runs:", "Change the node:", "Detail and limits:", "What is printed:", "Files:", "Looking on:"];
+    for said in
+        groups.into_iter().chain(["Examples:", "-t, --topology", "-w, --workload", "-o, --output", "-q, --quiet"])
+    {
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+        assert!(help.stdout.contains(said), "{said}: {}", help.stdout);
+    }
+    assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
 }
 
 #[test]
@@ -130,6 +164,8 @@ fn an_override_reaches_inside_of_a_parameter() {
     assert!(of("hbm[1..4]", "refresh").starts_with("refresh: PerBank, t_refi: "), "{parameters:?}");
     for (set, said) in [
         ("gpu.sm[*].latencies.intger=7", "intger"),
+        ("gpu.sm[*].latencies.intger=7", "the nearest name is `integer`"),
+        ("gpu.sm[*].latencies.intger=7", "[--set:1:21]"),
         ("gpu.sm[*].latencies.integer=fast", "latencies"),
         ("gpu.hbm[*].model.timng.cl=3", "the nearest name is `timing`"),
         ("gpu.sm[*].warps.most=3", "which has no `most`"),
@@ -243,6 +279,17 @@ fn topologies_are_drawn() {
         assert_eq!((called.code, called.stdout.as_str(), called.stderr.as_str()), (0, "", ""), "{name}");
         assert_eq!(&fs::read_to_string(path).expect("written"), expected, "{name}");
     }
+    // A system without fonts draws no PNG, and says so.
+    let path = folder.path().join("ring.png");
+    let called = call(&["topology", "graph", RING, "--output", path.to_str().expect("UTF-8")]);
+    match called.code {
+        0 => assert!(fs::read(&path).expect("written").starts_with(b"\x89PNG\r\n\x1a\n")),
+        code => assert!(code == 2 && called.stderr.contains("no fonts"), "{}", called.stderr),
+    }
+    let called =
+        call(&["topology", "graph", RING, "--output", folder.path().join("ring.jpg").to_str().expect("UTF-8")]);
+    assert_eq!((called.code, folder.path().join("ring.jpg").exists()), (2, false));
+    assert!(called.stderr.contains("ring.jpg: no picture has this ending"), "{}", called.stderr);
     let nowhere = call(&["topology", "graph", RING, "--output", "/nonexistent/ring.svg"]);
     assert_eq!((nowhere.code, nowhere.stdout.as_str()), (2, ""));
     assert!(nowhere.stderr.contains("/nonexistent/ring.svg"), "{}", nowhere.stderr);
@@ -287,6 +334,62 @@ fn a_table_is_one_screen_unless_more_is_asked_for() {
     }
     let details = call(&small(&["--details"])).stdout;
     assert!(details.contains(" ctas_completed") && details.contains("cycle at 1312 MHz"), "{details}");
+}
+
+#[test]
+fn a_kernel_that_has_not_run_is_a_mistake() {
+    let called = call(&small(&["--kernel", "vectorSub"]));
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    for said in ["--kernel vectorSub: no launch is of such a kernel", "the nearest name is `vectorAdd`"] {
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+    }
+    assert!(called.stdout.contains("0 of 1 launches are chosen"), "the result is printed: {}", called.stdout);
+    assert_eq!(call(&small(&["--kernel", "vectorA.*"])).code, 0);
+}
+
+/// lud launches three kernels for each of its blocks but the last, which has one.
+#[test]
+fn a_run_ends_after_so_many_launches() {
+    let lud = ["--topology", "v100_node", "--workload", "lud:size=64", "--format", "json"];
+    let whole = json(&call(&lud).stdout);
+    let limited = call(&[&lud[..], &["--launches", "2"]].concat());
+    assert_eq!((limited.code, limited.stderr.as_str()), (0, ""));
+    let limited = json(&limited.stdout);
+    assert_eq!(
+        (&limited["ended_by"], &limited["completed"], &limited["verified"]),
+        (&"launches".into(), &false.into(), &serde_json::Value::Null)
+    );
+    let kernels = |document: &serde_json::Value| document["kernels"].as_array().expect("a list").clone();
+    assert_eq!(kernels(&limited).len(), 2);
+    // They are over, and did what they do in the whole run.
+    for (limited, whole) in kernels(&limited).iter().zip(kernels(&whole)) {
+        assert_eq!(limited["cycles"], whole["cycles"]);
+    }
+    let table = call(&["--topology", "v100_node", "--workload", "lud:size=64", "--launches", "2"]).stdout;
+    assert!(table.contains("partial: --launches 2, result not checked"), "{table}");
+    let beyond = json(&call(&[&lud[..], &["--launches", "1000"]].concat()).stdout);
+    assert_eq!((&beyond["ended_by"], &beyond["verified"]), (&"completed".into(), &true.into()));
+}
+
+#[test]
+fn what_run_cannot_run_is_told_with_what_is_right() {
+    for (arguments, said) in [
+        (&["run", "--workload", "gemm"][..], "`balar-actors --workload NAME` runs a built-in workload"),
+        (&["run", "-w", "gemm"], "`balar-actors --workload NAME` runs a built-in workload"),
+        (&["run", "gemm:size=64"], "`balar-actors --workload gemm:size=64` runs the built-in workload"),
+        (&["run", "--timline", "t", "./app"], "the nearest option is `--timeline`"),
+    ] {
+        let called = call(arguments);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{arguments:?}: {}", called.stderr);
+        assert!(called.stderr.contains(said), "{arguments:?}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn a_program_without_a_cuda_call_is_told() {
+    let called = call(&["run", "--topology", "v100_node", "true"]);
+    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "{}", called.stderr);
+    assert_eq!(called.stderr, "balar-actors: true made no CUDA call that takes time: nothing was simulated\n");
 }
 
 #[test]
@@ -380,7 +483,7 @@ fn the_identities_of_vectoradd_hold_for_any_size() {
 fn profiles_of_a_run_are_read_back() {
     let lud = ["--topology", "v100_node", "--workload", "lud:size=48", "--format"];
     let launches = json(&call(&[&lud[..], &["json"]].concat()).stdout)["kernels"].as_array().expect("a list").clone();
-    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,icache.misses"]].concat());
+    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,l1.evictions"]].concat());
     let mut reader = csv::Reader::from_reader(called.stdout.as_bytes());
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows.len(), launches.len() + 1, "{}", called.stdout);
@@ -390,7 +493,7 @@ fn profiles_of_a_run_are_read_back() {
     }
     // What is not known of each launch is that of the run.
     let last = rows.last().expect("rows");
-    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "icache.misses"));
+    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "l1.evictions"));
     let called = call(&[&lud[..], &["sst-csv"]].concat());
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(called.stdout.as_bytes());
     let header = reader.headers().expect("a header").clone();
@@ -648,6 +751,11 @@ fn an_endless_kernel_is_named_where_a_run_ends() {
         (&kernel["ctas"], &kernel["ctas_ended"], &kernel["end_ps"]),
         (&8.into(), &2.into(), &json["sim_time_ps"])
     );
+    // What the six CTAs under way have issued is not lost.
+    let of_sms = json["roll_ups"].as_array().expect("rows").iter();
+    let issued = of_sms.filter(|row| row["what"] == "inst_executed").map(|row| row["sum"].as_u64().unwrap_or(0));
+    assert_eq!(kernel["inst_executed"].as_u64(), Some(issued.sum()));
+    assert!(json["warp_instructions_per_second"].as_f64() > Some(0.0), "{}", json["warp_instructions_per_second"]);
     let position = "in kernel vectorAdd on gpu (launch 0, stream 0: 2 of 8 CTAs done after ";
     assert!(json["problem"].as_str().is_some_and(|problem| problem.contains(position)), "{}", json["problem"]);
     assert!(called.stderr.contains(position), "{}", called.stderr);
@@ -760,6 +868,10 @@ fn shells_and_man_know_the_arguments() {
         let script = call(&["completions", shell]);
         assert_eq!(script.code, 0, "{}", script.stderr);
         assert!(script.stdout.contains(said) && script.stdout.contains("max-wall"), "{shell}");
+        // Topologies, workloads, metrics under any name, units.
+        for name in ["v100_sxm2_node", "pointer_chase", "gld_transactions", "sm__warps_launched", "L2Slice"] {
+            assert!(script.stdout.contains(name), "{shell}: {name}");
+        }
     }
     let page = call(&["man"]).stdout;
     for said in [".TH balar-actors 1", "\\-\\-max\\-wall", "BALAR-ACTORS REPLAY", "\\-\\-unchecked"] {

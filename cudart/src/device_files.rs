@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 /// The files that `nvidia-modprobe` makes on a machine with one GPU.
 const DEVICE_FILES: [&CStr; 2] = [c"/dev/nvidiactl", c"/dev/nvidia0"];
-/// What stands for them: a device that every machine has.
+/// The file in their place: a device that every machine has.
 const STANDS_FOR_THEM: &CStr = c"/dev/null";
 
 /// The path that the kernel is asked about in place of `path`.

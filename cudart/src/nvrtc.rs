@@ -19,7 +19,7 @@ fn of_nvrtc(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
-/// `nvrtcGetCUBINSize`: the bytes of what [`balar_nvrtcGetCUBIN`] gives.
+/// `nvrtcGetCUBINSize`: the size of the result of [`balar_nvrtcGetCUBIN`], bytes.
 ///
 /// # Safety
 ///

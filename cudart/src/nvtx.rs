@@ -1,4 +1,4 @@
-//! NVTX, by which programs name what they do: this library hears of its ranges where `balar-actors run` asks for them.
+//! NVTX, by which programs name their phases: this library hears of its ranges where `balar-actors run` asks for them.
 //!
 //! The header of NVTX, and libnvToolsExt.so.1 of older programs, load the library that `NVTX_INJECTION64_PATH` names at the first
 //! mark or range, and call [`InitializeInjectionNvtx2`]. Where the variable is not set, marks and ranges are nothing.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(tables: Option<GetExportTable>
 unsafe fn fill(callbacks: &Callbacks, module: c_int, functions: &[(usize, *const c_void)]) -> bool {
     let Some(places_of) = callbacks.places else { return false };
     let (mut places, mut count): (nvtx::Places, c_uint) = (std::ptr::null_mut(), 0);
-    // SAFETY: both are valid for the call. There are `count` pointers to places, each of which is one or null.
+    // SAFETY: both are valid for the call. There are `count` pointers to places. Each is one or null.
     unsafe {
         if places_of(module, &raw mut places, &raw mut count) == 0 || places.is_null() {
             return false;
@@ -148,7 +148,7 @@ extern "C" fn domain_range_pop(domain: u64) -> c_int {
     raw(|| level(named_ranges::pop(domain)))
 }
 
-/// The handle of a string, or of a domain, is its number: 0, a null pointer, of none.
+/// The handle of a string, or of a domain, is its number; 0, a null pointer, where there is none.
 fn handle(name: Option<String>) -> u64 {
     name.map_or(0, named_ranges::register)
 }

@@ -1,5 +1,4 @@
-//! What functions of CUDA do that this library does not implement: they say so, are counted in the results of the run, and return
-//! an error.
+//! The functions of CUDA that this library does not implement: they say so, are counted in the results of the run, and return an error.
 
 use crate::runtime::last_error;
 use crate::session::connection;

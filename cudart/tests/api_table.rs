@@ -14,47 +14,48 @@ const REFUSED: &str = include_str!("../exports/refused.txt");
 const HEAD: &str = "\
 # CUDA functions
 
-What a program finds in the CUDA libraries of the simulator: the runtime of CUDA 11 (`libcudart.so.11.0`), 12
-(`libcudart.so.12`) and 13 (`libcudart.so.13`), the driver library (`libcuda.so.1`), the management library
-(`libnvidia-ml.so.1`), and the profiling libraries (`libcupti.so`). Every function that NVIDIA's libraries export is there, so that every program loads.
+This page lists the functions that a program finds in the CUDA libraries of the simulator: the runtime of CUDA 11 (`libcudart.so.11.0`), 12
+(`libcudart.so.12`) and 13 (`libcudart.so.13`), the driver library (`libcuda.so.1`), the management library (`libnvidia-ml.so.1`), and the
+profiling libraries (`libcupti.so`). They export every function that NVIDIA's libraries export, so that every program loads.
 
-- **yes**: implemented.
-- *no*: not implemented. A call returns `cudaErrorNotSupported` (driver: `CUDA_ERROR_NOT_SUPPORTED`), and the first one says so
-  on stderr; the statistics have how many there were.
-- a code: the function is refused with that code, for what it asks for does not exist on a simulated node.
-- nothing: that version of the library does not export it.
+- **yes**: the function is implemented.
+- *no*: the function is not implemented. A call returns `cudaErrorNotSupported` (driver: `CUDA_ERROR_NOT_SUPPORTED`), and the first call
+  says so on stderr; the statistics count these calls.
+- a code: the function is refused with that code, because it asks for something that does not exist on a simulated node.
+- nothing: that version of the library does not export the function.
 
-The last column is about the twin whose default stream is that of the calling thread (`_ptsz`, `_ptds`: programs compiled with
-`--default-stream per-thread`).
+The last column is about the function's twin for `--default-stream per-thread` (`_ptsz`, `_ptds`): its default stream is the stream of the
+calling thread.
 
 NVRTC is the program's own. Where the program asks it for the machine code of a GPU (`nvrtcGetCUBIN`), it gets the PTX of the same
 compilation, which the simulated driver loads.
 
-This page is made by a test from the tables in `cudart/exports/` and the symbols of `libbalar_cudart.so`:
+A test makes this page from the tables in `cudart/exports/` and the symbols of `libbalar_cudart.so`:
 `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
 ";
 
 const MANAGEMENT_HEAD: &str = "
 ## Management library (NVML)
 
-What a tool asks of NVML (`pynvml`, `torch.cuda.utilization`, JAX, NCCL, gpustat) is no call of CUDA: it makes no context, takes no
-simulated time and changes no statistics. Its devices are all of the node, whatever `CUDA_VISIBLE_DEVICES` says; what they are is what
-`cuDeviceGetAttribute` tells. Memory in use is what the node has allocated for all processes. `nvmlDeviceGetUtilizationRates` tells, in
-percent of the simulated time since the process asked last: `gpu`, in which kernels were under way, `memory`, in which kernels, copies or
-fills were; where no time has passed, the answer is that of before. Processes are the calling one alone. These functions are implemented;
-all others return `NVML_ERROR_NOT_SUPPORTED`, for a simulated board has no sensors, no fans, no serial number, no NVLink and no MIG.
+A question to NVML (by `pynvml`, `torch.cuda.utilization`, JAX, NCCL, gpustat) is no call of CUDA: it makes no context, takes no simulated
+time and changes no statistics. The devices of NVML are all GPUs of the node, whatever `CUDA_VISIBLE_DEVICES` says, with the attributes that
+`cuDeviceGetAttribute` tells. Memory in use is the memory that the node has allocated for all processes. `nvmlDeviceGetUtilizationRates`
+tells percentages of the simulated time since the process last asked: `gpu` is the share in which kernels were under way, `memory` the share
+in which kernels, copies or fills were. Where no time has passed, it repeats its last answer. The calling process alone is listed as a
+process. These functions are implemented; all others return `NVML_ERROR_NOT_SUPPORTED`, for a simulated board has no sensors, no fans, no
+serial number, no NVLink and no MIG.
 
 ";
 
 const PROFILING_HEAD: &str = "
 ## Profiling library (CUPTI)
 
-The part of the Activity API that PyTorch's profiler (Kineto) uses. Records have the layouts of CUDA 11.8, 12.9 and 13.5: kernels
-(`CONCURRENT_KERNEL`, `KERNEL`), copies, fills, calls of the runtime (those of the driver count as the runtime's), waits (`SYNCHRONIZATION`)
-and the program's own numbers (`EXTERNAL_CORRELATION`); other kinds may be enabled and have none. Calls have the times at which the program
-made them; kernels, copies and fills last as long as they were simulated, and begin as long after their call. With `--detail none` nothing has
-a duration. Callbacks may be subscribed to, and are never called. These functions are implemented; all others (events, metrics, samples)
-return `CUPTI_ERROR_NOT_SUPPORTED`.
+This is the part of the Activity API that PyTorch's profiler (Kineto) uses. Records have the layouts of CUDA 11.8, 12.9 and 13.5. There are
+records of kernels (`CONCURRENT_KERNEL`, `KERNEL`), copies, fills, calls of the runtime (calls of the driver count as the runtime's), waits
+(`SYNCHRONIZATION`) and the program's own numbers (`EXTERNAL_CORRELATION`). Other kinds may be enabled and have no records. Calls have the
+times at which the program made them. Kernels, copies and fills have their simulated duration, and their simulated delay after the call.
+With `--detail none` no record has a duration. Callbacks may be subscribed to, and are never called. These functions are implemented; all
+others (events, metrics, samples) return `CUPTI_ERROR_NOT_SUPPORTED`.
 
 ";
 

@@ -46,7 +46,7 @@ fn connections_stand_alone() {
         page_bytes: 4096,
         arena: None,
         control: control.clone(),
-        report: Box::new(move |text| said.lock().expect("no panic").push(text.to_owned())),
+        report: Arc::new(move |text| said.lock().expect("no panic").push(text.to_owned())),
     };
     let mut server = Server::listen(&socket, options).expect("listens");
     let seen = Arc::new(Mutex::new(Vec::new()));

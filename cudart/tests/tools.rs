@@ -1,4 +1,4 @@
-//! What tools are told by NVML and CUPTI, of a simulator that here is a server that answers by itself.
+//! The answers of NVML and CUPTI to tools, with a simulator that here is a server that answers by itself.
 
 use balar_cudart::abi::arguments::Out;
 use balar_cudart::cupti::activity::{
@@ -67,7 +67,7 @@ fn tools_are_told() {
         page_bytes: 4096,
         arena: None,
         control: control.clone(),
-        report: Box::new(|text| panic!("{text}")),
+        report: Arc::new(|text| panic!("{text}")),
     };
     let mut server = Server::listen(&socket, options).expect("listens");
     let serving = std::thread::spawn(move || {

@@ -15,13 +15,13 @@ use balar_protocol::{ContextId, Detail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a copy engine works on.
+/// The work of a copy engine.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CopyUnderWay {
     /// The operation that it is.
     pub number: OperationNumber,
     /// The context whose operation it is.
-    pub(crate) context: ContextId,
+    pub context: ContextId,
     /// The GPU whose copy engine has it.
     pub engine: usize,
     /// Bytes that it moves.
@@ -32,7 +32,7 @@ pub struct CopyUnderWay {
     pub writes_host: bool,
 }
 
-/// The copies and fills of the node: what the copy engines have been given and have not done, and how much was moved.
+/// The copies and fills of the node: work that copy engines have been given and have not done, and the bytes that were moved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Copies {
     under_way: BTreeMap<CopyId, CopyUnderWay>,
@@ -148,7 +148,7 @@ impl Copies {
         effects.want(Effect::Copy { gpu: engine, id, operation, detail });
     }
 
-    /// What a copy engine works on.
+    /// The work of a copy engine, by its number.
     pub fn under_way(&self, id: CopyId) -> Option<&CopyUnderWay> {
         self.under_way.get(&id)
     }

@@ -1,4 +1,4 @@
-//! What the driver wants done: by GPUs, by memory, by the program.
+//! The effects that the driver wants: by GPUs, by memory, by the program.
 
 use crate::keys::OperationNumber;
 use balar_isa::texture::Image;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Something that the driver wants done, at once and in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Memory changes, but for what operations write.
+    /// Memory changes. Writes of operations are not among these.
     Memory(MemoryChange),
     /// A kernel goes to the CTA scheduler of its context's GPU.
     Launch(Arc<KernelLaunch>),
@@ -22,12 +22,12 @@ pub enum Effect {
         gpu: usize,
         /// Its number.
         id: CopyId,
-        /// What it moves.
+        /// The bytes to move.
         operation: CopyOperation,
         /// Whether that takes time; where it does not, it is done for its values alone.
         detail: Detail,
     },
-    /// The driver of unified memory is told or asked something; only where there is one. What it answers goes to
+    /// A message or a question to the driver of unified memory; only where there is one. Its answer goes to
     /// [`Driver::managed_done`](crate::Driver::managed_done).
     Managed(ManagedMessage),
     /// A GPU forgets that this context has failed.
@@ -71,7 +71,7 @@ pub enum MemoryChange {
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// Whose memory it is, and of which GPU.
+        /// The context that owns the memory, and its GPU.
         owner: ContextId,
         /// A bit for each GPU.
         gpus: u8,
@@ -140,14 +140,14 @@ pub enum MemoryChange {
         /// Bytes.
         bytes: u64,
     },
-    /// A context's kernels may print so much before somebody takes it.
+    /// A context's kernels may print so much before the text is taken.
     PrintCapacity {
         /// The context.
         context: ContextId,
         /// Bytes.
         bytes: u64,
     },
-    /// What a texture or surface handle means; `None` for nothing.
+    /// The meaning of a texture or surface handle; `None` for nothing.
     Image {
         /// Whose handle it is.
         process: ProcessId,
@@ -158,7 +158,7 @@ pub enum MemoryChange {
     },
 }
 
-/// What is to be done and has not been taken, in order.
+/// The effects that have not been taken, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects(Vec<Effect>);
 
@@ -185,7 +185,7 @@ impl Effects {
         self.want(Effect::Tell(process, words.to_owned()));
     }
 
-    /// Moves what is to be done behind what is there.
+    /// Moves the effects behind the ones in `into`.
     pub fn take(&mut self, into: &mut Vec<Effect>) {
         into.append(&mut self.0);
     }

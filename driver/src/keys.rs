@@ -1,4 +1,4 @@
-//! By what operations and streams are known.
+//! The keys of operations and streams.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Who makes a call, and what becomes of it.
+//! The callers of calls, and the outcomes of calls.
 
 use crate::wait::{Then, Until, Wait};
 use balar_host::{Call, CallResult, CudaError, ThreadId};
@@ -16,7 +16,7 @@ pub struct Caller {
     pub context: ContextId,
 }
 
-/// What becomes of a call when its host time is over.
+/// The outcome of a call when its host time is over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It returns at once.
@@ -37,7 +37,7 @@ impl Outcome {
     }
 }
 
-/// What a part of the driver makes of a call.
+/// The outcome of a call from a part of the driver.
 pub(crate) type CallOutcome = Result<Outcome, Failure>;
 
 /// The call returns at once, and gives nothing.

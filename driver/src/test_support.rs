@@ -1,4 +1,4 @@
-//! What unit tests share.
+//! Code that unit tests share.
 
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;

@@ -1,4 +1,4 @@
-//! What calls wait for, and what happens then.
+//! The waits of calls, and the steps after them.
 
 use crate::keys::OperationNumber;
 use balar_host::Call;
@@ -6,7 +6,7 @@ use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a blocked call waits for.
+/// The condition that ends the wait of a blocked call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
     /// These operations.
@@ -22,13 +22,13 @@ pub enum Until {
     ProcessBefore(ProcessId, OperationNumber),
     /// Room for one more operation of the context.
     QueueRoom(ContextId),
-    /// That processes which have ended have given back what they had.
+    /// Ended processes have given back their memory.
     EndedProcesses,
-    /// That the driver of unified memory is done with what it was asked under this number.
+    /// The driver of unified memory has answered the question of this number.
     Managed(u32),
 }
 
-/// What happens before the call returns.
+/// The step before the call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Then {
     /// Nothing else.
@@ -47,11 +47,11 @@ pub enum Then {
     Again(Box<Call>),
     /// The driver of unified memory is told that the program has waited, and is waited for, too.
     Synchronise,
-    /// The program has done what it waited for, an access of its own: what the driver of unified memory was asked, where there is one.
+    /// An access by the program itself is over: the number of the question to the driver of unified memory, where there is one.
     Touched(Option<u32>),
     /// The program writes these bytes at this address.
     Write(u64, Arc<[u8]>),
-    /// The program reads at this address so many bytes: the result of its call, which whoever has the memory gives.
+    /// The program reads at this address so many bytes: the result of its call, which the owner of the memory gives.
     Read(u64, u64),
 }
 
@@ -70,9 +70,9 @@ impl Then {
 /// A blocked call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// What it waits for.
+    /// The condition that ends the wait.
     pub until: Until,
-    /// What happens before it returns.
+    /// The step before it returns.
     pub then: Then,
 }
 

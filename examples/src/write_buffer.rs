@@ -8,7 +8,7 @@
 use balar_actors::catalogue::{Problems, UnitDefinition};
 use balar_actors::prototyping::{Interposer, Io, Pace, definition};
 use balar_protocol::Frequency;
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, Scope};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -131,9 +131,11 @@ impl Interposer for WriteBuffer {
 impl WriteBuffer {
     fn store(&mut self, store: MemoryRequest, io: &mut Io<Self>) {
         io.counters.stores += 1;
-        let same = |entry: &Entry| (entry.combined.line, entry.combined.launch) == (store.line, store.launch);
-        let at = if let Some(at) = self.entries.iter().position(same) {
+        let mut entries = self.entries.iter().enumerate();
+        let joined = entries.find_map(|(at, entry)| Some((at, entry.combined.combine(&store)?)));
+        let at = if let Some((at, combined)) = joined {
             io.counters.stores_combined += 1;
+            self.entries[at].combined = combined;
             at
         } else {
             if self.entries.len() == io.parameters.entries as usize {
@@ -141,15 +143,10 @@ impl WriteBuffer {
                 self.send(0, io);
             }
             let deadline = io.cycle() + u64::from(io.parameters.timeout);
-            let combined = MemoryRequest { sectors: 0, written_words: 0, data_bytes: 0, ..store };
-            self.entries.push_back(Entry { combined, stores: Vec::new(), deadline });
+            self.entries.push_back(Entry { combined: store, stores: Vec::new(), deadline });
             self.entries.len() - 1
         };
         let Entry { combined, stores, .. } = &mut self.entries[at];
-        combined.sectors |= store.sectors;
-        combined.written_words |= store.written_words;
-        let room = combined.sectors.count_ones() as u16 * SECTOR_BYTES as u16;
-        combined.data_bytes = (combined.data_bytes + store.data_bytes).min(room);
         stores.push(store);
         if combined.full_sectors() == 0b1111 {
             io.counters.lines_full += 1;

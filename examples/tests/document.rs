@@ -5,6 +5,7 @@ const DOCUMENT: &str = include_str!("../../docs/prototyping.md");
 const FILES: &[&str] = &[
     include_str!("../../actors/src/engine/unit.rs"),
     include_str!("../../actors/src/prototyping/pass_through.rs"),
+    include_str!("../src/first_unit.rs"),
     include_str!("../src/stream_prefetcher.rs"),
     include_str!("../src/stream_prefetcher/tests.rs"),
     include_str!("../src/lib.rs"),

@@ -1,4 +1,4 @@
-//! What common mistakes lead to: the reports that `docs/prototyping.md` shows are those that the program prints.
+//! The effects of common mistakes: the reports that `docs/prototyping.md` shows are those that the program prints.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn report(right: &str, wrong: &str) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// What a report says of the mistake that `says` is in: the message, what is written beside the place, and the help.
+/// The report of the mistake that `says` is in: the message, the text beside the place, and the help.
 fn mistake<'a>(report: &'a str, says: &str) -> Vec<&'a str> {
     let found = report.split("Error: ").find(|mistake| mistake.contains(says)).expect("a mistake");
     let message = found.lines().next();

@@ -1,5 +1,5 @@
-//! What the prefetcher of unified memory does, on the node of `topologies/v100_next_leaf.ron` and beside `v100_node`, which differs from it
-//! in nothing else.
+//! The effect of the prefetcher of unified memory, on the node of `topologies/v100_next_leaf.ron` and beside `v100_node`, which differs
+//! from it in nothing else.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
@@ -44,7 +44,7 @@ fn no_other_prefetcher_moves_the_same() {
     for prefetcher in ["None", "Random", "SequentialLocal", "Tree", "Driver()"] {
         let other = transfers(&touches(WITHOUT, &[("unified_memory.prefetcher", prefetcher)]), "to_device");
         assert_ne!(other, own, "{prefetcher}");
-        // What the topology says of the prefetcher does not count here.
+        // The topology's settings of the prefetcher do not count here.
         let set = transfers(&touches(WITH, &[("unified_memory.prefetcher", prefetcher)]), "to_device");
         assert_eq!(set, own, "{prefetcher}");
     }
@@ -64,7 +64,7 @@ fn values_are_right_in_too_little_memory_and_the_number_of_threads_does_not_matt
     let reference = rows(1);
     assert_eq!(rows(2), reference);
     assert_eq!(rows(4), reference);
-    // Beside a prefetcher of the faulting leaves alone, what comes ahead does not fault.
+    // Beside a prefetcher of the faulting leaves alone, pages that come ahead do not fault.
     let faults = |topology, overrides: &[(&str, &str)]| {
         let result = run_overridden(RunOptions::default(), topology, "hotspot", &parameters, overrides, UNITS);
         result.expect("it runs").sum("unified_memory", "far_faults").expect("the driver counts them")

@@ -3,7 +3,7 @@
 use crate::{BuiltInWorkloads, RequestError, SimulationRequest, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{Outcome, RunOptions};
-use balar_actors::kinds;
+use balar_actors::kinds::{self, KindError};
 use balar_actors::simulation::{CodeChoice, RunResult};
 use balar_actors::topology::{LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource, load};
 use balar_protocol::statistics::Verification;
@@ -11,6 +11,9 @@ use balar_protocol::statistics::Verification;
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
+    /// A unit of one's own that cannot be registered.
+    #[error(transparent)]
+    Unit(#[from] KindError),
     /// The topology.
     #[error(transparent)]
     Topology(#[from] Box<TopologyErrors>),
@@ -22,7 +25,7 @@ pub enum ExperimentError {
     NotCompleted {
         /// The workload.
         workload: String,
-        /// What happened.
+        /// The event, in words.
         why: String,
     },
     /// The program's result is wrong.
@@ -57,7 +60,7 @@ pub fn run(
     run_with(RunOptions::default(), topology, workload, parameters, units)
 }
 
-/// As [`run`], with options of the engine: the number of threads, say.
+/// As [`run`], with options of the engine, such as the number of threads.
 ///
 /// # Errors
 ///
@@ -86,7 +89,7 @@ pub fn run_overridden(
     units: &[&'static UnitDefinition],
 ) -> Result<RunResult, ExperimentError> {
     let overrides: Vec<_> = overrides.iter().map(|(path, value)| Override(format!("{path}={value}"))).collect();
-    let kinds: Vec<&'static UnitDefinition> = kinds::UNITS.iter().chain(units).copied().collect();
+    let kinds = kinds::with(units)?;
     let library = PartLibrary::built_in();
     let load_options =
         LoadOptions { kinds: &kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };

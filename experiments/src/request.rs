@@ -1,11 +1,11 @@
-//! What to simulate, and why nothing was.
+//! The request for a simulation, and the reasons why it is refused.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{CodeChoice, SimulationError};
 use balar_actors::topology::Topology;
 use balar_workloads::WorkloadError;
 
-/// What to simulate.
+/// The request for a simulation.
 #[derive(Clone, Debug)]
 pub struct SimulationRequest {
     /// The node.

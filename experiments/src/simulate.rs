@@ -5,7 +5,8 @@ use crate::{BuiltInProgram, RequestError, SimulationRequest};
 use balar_actors::simulation::{HostSurroundings, RunResult, simulate_host_with_code};
 use balar_host::{Host, SingleThread};
 
-/// The gauge on the live board that has the CTAs of all launches that a built-in workload will make.
+/// The gauge on the live board that has the CTAs of all launches that a built-in workload will make. Those of each kernel have one, too,
+/// with a dot and the kernel's name behind this.
 pub const PLANNED_CTAS: &str = "workload.planned_ctas";
 
 /// Runs a simulation to its end.
@@ -33,8 +34,11 @@ pub fn simulate_wrapped(
     let parameters: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
     let code = device_code(&request.topology, descriptor, request.ptx, request.code)?;
-    if let (Some(board), Some(ctas)) = (&request.options.progress, program.planned_ctas()) {
-        board.gauge(PLANNED_CTAS).set(ctas);
+    if let (Some(board), Some(planned)) = (&request.options.progress, program.planned_ctas()) {
+        board.gauge(PLANNED_CTAS).set(planned.values().sum());
+        for (kernel, ctas) in planned {
+            board.gauge(&format!("{PLANNED_CTAS}.{kernel}")).set(ctas);
+        }
     }
     let begin = |surroundings: HostSurroundings| {
         let (parameters, code) = (parameters.clone(), code.initial.clone());

@@ -52,7 +52,7 @@ pub(crate) fn workload(request: &SimulationRequest) -> Result<(&'static Descript
     Ok((descriptor, parameters))
 }
 
-/// The code of a workload for each GPU: `ptx`, or what the workload has for its compute capability.
+/// The code of a workload for each GPU: `ptx`, or the workload's code for its compute capability.
 pub(crate) fn device_code(
     topology: &Topology,
     descriptor: &'static Descriptor,

@@ -10,7 +10,7 @@ pub enum DriverError {
     /// There is no driver.
     #[error("the driver's library libcuda.so.1 cannot be loaded: {0}")]
     NoDriver(#[source] libloading::Error),
-    /// The driver is older than what is asked of it.
+    /// The driver is too old for the request.
     #[error("the driver has no function {name}: {source}")]
     NoFunction {
         /// The function.

@@ -1,9 +1,9 @@
-//! Runs the built-in workloads on a GPU of this machine, through its driver, and prints what they take there: the other side of a
-//! comparison with the simulator.
+//! Runs the built-in workloads on a GPU of this machine, through its driver, and prints their times there: the other side of a comparison
+//! with the simulator.
 //!
-//! The driver compiles the workload's PTX for its GPU. Each workload runs once to warm up, then `--repeat` times; a kernel's time is
-//! that of all its launches in a run, by events around each, and the median of the runs is printed. Events add one or two microseconds
-//! to a launch.
+//! The driver compiles the workload's PTX for its GPU. Each workload runs once to warm up, then `--repeat` times. A kernel's time is the
+//! time of all its launches in a run, by events around each, and the median of the runs is printed. Events add one or two microseconds to a
+//! launch.
 
 mod driver;
 mod gpu;

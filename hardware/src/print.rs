@@ -1,4 +1,4 @@
-//! What kernels print.
+//! Text that kernels print.
 
 use std::io::{Read, Result, Seek, Write};
 

@@ -1,5 +1,5 @@
 //! Real time.
-#![expect(clippy::disallowed_types, reason = "what is measured here is no simulation")]
+#![expect(clippy::disallowed_types, reason = "the measured work is no simulation")]
 
 use std::time::{Duration, Instant};
 

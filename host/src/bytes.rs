@@ -17,14 +17,14 @@ pub fn zeroed(length: usize) -> Arc<[u8]> {
     unsafe { bytes.assume_init() }
 }
 
-/// As [`huge_pages::prefer`], of memory that will be written whole.
+/// As [`huge_pages::prefer`], for memory that will be written whole.
 pub(crate) fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
     // SAFETY: it is memory of this process.
     unsafe { huge_pages::prefer(NonNull::from(&mut *memory).cast(), memory.len()) };
 }
 
-/// Bytes that come with a call or a result. Serialised, they are their length alone: whoever moves a call moves its data
-/// separately ([`Call::payloads`](crate::Call::payloads)), and puts it in place at the other end.
+/// Bytes that come with a call or a result. Serialised, they are their length alone: code that moves a call moves its data separately
+/// ([`Call::payloads`](crate::Call::payloads)), and puts it in place at the other end.
 #[derive(Clone, Debug)]
 pub struct Bytes {
     length: u64,

@@ -1,7 +1,7 @@
-//! The calls that host programs make of the simulated node, and what they give back.
+//! The calls that host programs make of the simulated node, and their results.
 //!
-//! A call takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
-//! (properties, error texts, launch configurations) is no call.
+//! A call takes simulated time or changes the state of a device. A question that CUDA's runtime answers from the host alone (properties,
+//! error texts, launch configurations) is no call.
 
 mod class;
 mod copy;
@@ -90,7 +90,7 @@ pub enum Call {
         pointer: u64,
         /// Bytes.
         bytes: u64,
-        /// What is advised.
+        /// The advice.
         advice: AdviceChange,
     },
     /// The thread itself reads or writes managed memory, as a program does by a pointer: no call of CUDA. It is over when the range is
@@ -103,7 +103,7 @@ pub enum Call {
         /// Whether it writes.
         write: bool,
     },
-    /// As [`Call::TouchManaged`]; then the thread writes these bytes. What is done afterwards finds them.
+    /// As [`Call::TouchManaged`]; then the thread writes these bytes. Later work finds them.
     WriteManaged {
         /// First address.
         pointer: u64,
@@ -127,7 +127,7 @@ pub enum Call {
         source: CopyEnd,
         /// Bytes of a row, rows, slices.
         shape: CopyShape,
-        /// Of an asynchronous one to [`CopyEnd::Bytes`]: the program's own number for it.
+        /// The program's own number for an asynchronous copy to [`CopyEnd::Bytes`].
         transfer: u32,
         /// Stream that orders the copy.
         stream: u32,
@@ -153,7 +153,7 @@ pub enum Call {
     },
     /// `cudaMemGetInfo`; gives [`CallResult::MemoryInfo`].
     MemoryInfo,
-    /// What `cudaPointerGetAttributes` needs; gives [`CallResult::PointerInfo`].
+    /// The facts for `cudaPointerGetAttributes`; gives [`CallResult::PointerInfo`].
     PointerInfo {
         /// The address.
         pointer: u64,
@@ -177,7 +177,7 @@ pub enum Call {
         /// The kernel.
         function: Function,
     },
-    /// `cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize)`: what launches of it may ask for.
+    /// `cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize)`: the most that launches of the kernel may ask for.
     SetDynamicSharedLimit {
         /// The kernel.
         function: Function,
@@ -186,7 +186,7 @@ pub enum Call {
     },
     /// `cudaMallocArray` or `cudaMalloc3DArray`; gives [`CallResult::Object`], the array's number.
     ArrayCreate {
-        /// What it holds.
+        /// Its contents.
         description: ArrayDescription,
     },
     /// `cudaFreeArray`: waits for the device.
@@ -196,7 +196,7 @@ pub enum Call {
     },
     /// `cudaCreateTextureObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
     TextureCreate {
-        /// What it reads.
+        /// The memory that it reads.
         resource: Resource,
         /// How.
         description: TextureDescription,
@@ -217,7 +217,7 @@ pub enum Call {
         module: u32,
         /// Its name in the PTX.
         name: Arc<str>,
-        /// What it reads.
+        /// The memory that it reads.
         resource: Resource,
         /// How.
         description: TextureDescription,
@@ -253,7 +253,7 @@ pub enum Call {
         /// The stream.
         stream: u32,
     },
-    /// `cudaStreamWaitEvent`: later work of the stream waits for what the event's last record waits for.
+    /// `cudaStreamWaitEvent`: later work of the stream waits for the work that the event's last record waits for.
     StreamWaitEvent {
         /// The stream.
         stream: u32,
@@ -361,19 +361,19 @@ pub enum Call {
     VirtualMemory(VirtualMemoryCall),
     /// A call about memory and events of several processes.
     Ipc(IpcCall),
-    /// What the process itself does with managed memory is not told by [`Call::TouchManaged`]: no call of CUDA. From now on, all of its
-    /// managed memory is taken to be accessed by the host whenever the process has waited for a device.
+    /// The process cannot tell its own accesses of managed memory by [`Call::TouchManaged`]; this is no call of CUDA. From now on, the host
+    /// is taken to access all of its managed memory whenever the process has waited for a device.
     AssumeHostAccesses,
-    /// What the process tells profilers.
+    /// A message of the process to profilers.
     Profiler(ProfilerCall),
-    /// What tools of the process ask about the node and its work.
+    /// A question of the process's tools about the node and its work.
     Management(ManagementCall),
 }
 
-/// What a process tells profilers: which part of it is to be measured. It takes no time.
+/// A message of a process to profilers: which part of it is to be measured. It takes no time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProfilerCall {
-    /// `cudaProfilerStart`: from now on, what it does is of interest.
+    /// `cudaProfilerStart`: from now on, its work is of interest.
     Start,
     /// `cudaProfilerStop`: no longer.
     Stop,

@@ -10,13 +10,13 @@ pub struct NodeDescription {
     pub topology: String,
     /// The GPUs, in the order of the topology.
     pub devices: Vec<DeviceDescription>,
-    /// Whether the pages of managed memory move: what the program itself accesses of it is to be told.
+    /// Whether the pages of managed memory move: then the program's own accesses of it are to be told.
     pub moves_managed_memory: bool,
     /// The version of the host's CUDA driver.
     pub driver_version: DriverVersion,
 }
 
-/// A GPU: what `cudaDeviceProp` and the device attributes are made of.
+/// A GPU: the facts behind `cudaDeviceProp` and the device attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceDescription {
     /// Name, such as "Simulated v100 (gpu)".
@@ -47,6 +47,6 @@ pub struct DeviceDescription {
     pub sm_shared_bytes: u32,
     /// Shared memory that a CTA can have when its kernel asks for it, bytes.
     pub cta_shared_bytes_optin: u32,
-    /// What its link to the host carries in each direction, bytes a second; 0 where that is not known.
+    /// The bandwidth of its link to the host in each direction, bytes a second; 0 where that is not known.
     pub link_bytes_per_second: u64,
 }

@@ -5,7 +5,7 @@ use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// The newest CUDA of which a driver is known, and the first one of the driver's package that has it.
+/// CUDA versions, each with the first version of the driver's package that has it.
 ///
 /// Packages up to CUDA 13.3 are those of the table of drivers in the release notes of the CUDA Toolkit; no toolkit is 12.7, which
 /// drivers 565 report. Those of 13.4 and 13.5 are of branch 615 (nvidia-ml-py 13.615.71).

@@ -32,7 +32,7 @@ macro_rules! errors {
                 }
             }
 
-            /// What `cudaGetErrorString` says of it.
+            /// The text of `cudaGetErrorString`.
             pub fn description(self) -> &'static str {
                 match self {
                     $(CudaError::$variant => $text,)*

@@ -41,7 +41,7 @@ impl ArrayDescription {
     }
 }
 
-/// What a texture reads (`cudaResourceDesc`).
+/// The memory that a texture reads (`cudaResourceDesc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
     /// An array, by the number that its creation gave.
@@ -81,6 +81,6 @@ pub struct TextureDescription {
     pub is_normalized: bool,
     /// Whether integers of 8 and 16 bits are read as floats (`cudaReadModeNormalizedFloat`).
     pub reads_normalized_floats: bool,
-    /// What lies outside in mode `Border`.
+    /// The value outside of the texture in mode `Border`.
     pub border: [f32; 4],
 }

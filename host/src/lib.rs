@@ -1,9 +1,10 @@
-//! What host programs ask of CUDA: calls and their results, errors, the memory map of a node, and the two kinds of host programs,
-//! those that are built in and real ones, which reach the simulator through a tunnel.
+//! The host's side of CUDA: calls and their results, errors, the memory map of a node, and the two kinds of host programs. Built-in
+//! programs are parts of the simulator; real ones reach it through a tunnel.
 //!
-//! `call` has the vocabulary of calls and their results; `call/facts.rs` is the one table of what is true of each call: its name, what it is charged for, its
-//! stream, its bulk data. `error` has CUDA's errors, `program` the traits of what makes the calls, `memory` the address space of a node, `tunnel` what programs and the
-//! simulator say to each other, `trace` recorded runs: `Recorder` stands between a program and the simulated host CPU, and `Replay` stands in for the program.
+//! `call` has the vocabulary of calls and their results. `call/facts.rs` is the one table of facts about each call: its name, its cost
+//! class, its stream, its bulk data. `error` has CUDA's errors, `program` the traits of host programs, `memory` the address space of a
+//! node, and `tunnel` the protocol between programs and the simulator. `trace` has recorded runs: `Recorder` stands between a program and
+//! the simulated host CPU, and `Replay` stands in for the program.
 
 mod bytes;
 pub mod call;

@@ -1,9 +1,10 @@
-//! What runs on the simulated host CPU.
+//! Programs on the simulated host CPU.
 
 use crate::call::{Call, CallResult};
 use balar_protocol::ProcessId;
 use balar_protocol::statistics::Verification;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A host thread of a program, numbered from 0 in the order of their first calls, over all processes.
@@ -39,8 +40,7 @@ pub enum Next {
         /// If set, its kernels end at once; otherwise its outstanding work is completed first.
         was_killed: bool,
     },
-    /// The end: the program has ended, or is no longer waited for. An error says what is wrong with it, in
-    /// words; `None` where all is well.
+    /// The end: the program has ended, or is no longer waited for. An error says in words why it failed; `None` where all is well.
     End {
         /// Why it ended otherwise than it should.
         error: Option<String>,
@@ -49,8 +49,8 @@ pub enum Next {
 
 /// The program on the simulated host CPU: threads that make CUDA calls. Simulated time stands still while it is asked.
 pub trait Host: Send {
-    /// What any thread does next. Blocks until that is known: [`Next::Waiting`] is an answer only while some call has not
-    /// returned, or a call back is expected.
+    /// The next act of any thread. Blocks until it is known: [`Next::Waiting`] is an answer only while some call has not returned, or a
+    /// call back is expected.
     fn next(&mut self) -> Next;
 
     /// Whether streams will reach host functions. If so, simulated time may advance although no thread is in a call:
@@ -79,7 +79,7 @@ pub trait Host: Send {
     /// Takes the bytes of a process's asynchronous copy to pageable memory, before the call that waits for it returns.
     fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>);
 
-    /// Takes what a process's kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
+    /// Takes the text that a process's kernels have printed, before the call that brings it returns; `error` is text for the standard error
     /// stream, such as the text of an assertion.
     fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]);
 
@@ -103,7 +103,7 @@ pub trait HostProgram: Send {
     /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
     fn receive(&mut self, transfer: u32, data: Arc<[u8]>);
 
-    /// Takes what kernels have printed since it was called last, before the call that brings it returns: a launch, a
+    /// Takes the text that kernels have printed since the last call of this function, before the call that brings it returns: a launch, a
     /// synchronisation, a copy that the host waits for, or the end of the program.
     fn printed(&mut self, text: &[u8]) {
         let _ = text;
@@ -116,8 +116,8 @@ pub trait HostProgram: Send {
     /// Values that the workload has measured, in display order. Empty before [`Call::Exit`].
     fn measurements(&self) -> Vec<Measurement>;
 
-    /// CTAs of all launches that the program will make, where that is known before it begins.
-    fn planned_ctas(&self) -> Option<u64> {
+    /// CTAs of all launches that the program will make, by the name of their kernel, where that is known before it begins.
+    fn planned_ctas(&self) -> Option<BTreeMap<Arc<str>, u64>> {
         None
     }
 }

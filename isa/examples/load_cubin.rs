@@ -1,4 +1,4 @@
-//! Loads cubins: reads each and lowers all of its kernels, which are kept; tells how long it takes, and what cannot run.
+//! Loads cubins: reads each and lowers all of its kernels, which are kept; tells how long it takes, and which kernels cannot run.
 #![expect(clippy::print_stdout, reason = "a command line")]
 #![expect(clippy::disallowed_types, reason = "how long loading takes is what it tells")]
 use balar_isa::machine::MachineModule;

@@ -1,4 +1,4 @@
-//! Loads PTX files: parses each and decodes all of its kernels; tells what it cannot.
+//! Loads PTX files: parses each and decodes all of its kernels; tells which ones it cannot decode.
 #![expect(clippy::print_stdout, reason = "a command line")]
 #![expect(clippy::disallowed_types, reason = "how long reading takes is what it tells")]
 use balar_isa::module::PtxModule;

@@ -53,7 +53,7 @@ fn main() {
                 println!("{name}: {error}");
             }
         }
-        // What parses is a start for further mutations; the set stays small.
+        // A text that parses is a start for further mutations; the set stays small.
         if let Ok(Outcome::Parsed { .. }) = outcome {
             parsed += 1;
             if !slow && text.len() <= MAXIMUM_BYTES {

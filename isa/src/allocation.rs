@@ -19,7 +19,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Of each kind, the larger number.
+    /// The larger number of each kind.
     pub fn max(self, other: Places) -> Places {
         Places {
             wide: self.wide.max(other.wide),
@@ -28,7 +28,7 @@ impl Places {
         }
     }
 
-    /// Those of two.
+    /// The places of two together.
     pub fn plus(self, other: Places) -> Places {
         Places {
             wide: self.wide + other.wide,
@@ -56,7 +56,7 @@ impl Places {
 /// Where the virtual registers of a function are.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocation {
-    /// Of each register that is used, its place among the function's of its width, from 0; 0 for the others.
+    /// The place of each register that is used, among the function's registers of its width, from 0; 0 for the others.
     pub places: Vec<u32>,
     /// How many the function takes.
     pub count: Places,
@@ -71,8 +71,8 @@ struct Interval {
     last: u32,
 }
 
-/// Finds a place for every register. `order` names the instruction, an index into `uses`, at each place of the code. It is one that
-/// keeps blocks and dependences, so that `liveness`, of the order of the text, still tells what is live where blocks begin and end.
+/// Finds a place for every register. `order` names the instruction, an index into `uses`, at each place of the code. The order keeps blocks
+/// and dependences, so that `liveness`, computed for the order of the text, still tells the live registers where blocks begin and end.
 pub(crate) fn allocate(
     graph: &Graph,
     liveness: &Liveness,

@@ -1,4 +1,4 @@
-//! What an atomic operation makes of a value in memory.
+//! The effect of an atomic operation on a value in memory.
 //!
 //! Floating-point sums round to nearest even, once. A not-a-number has the bits that arithmetic instructions give it. Subnormals
 //! stay, but for `.f32` in device memory, where the unit in the L2 flushes them (PTX ISA, `atom`).
@@ -8,7 +8,7 @@ use crate::interpreter::floating_point::float::{DOUBLE_NAN, SINGLE_NAN, flush};
 use crate::interpreter::floating_point::half::{from_double, to_double};
 use crate::mbarrier;
 
-/// What operations on `f16` and `bf16` return for not-a-number.
+/// The not-a-number of operations on `f16` and `bf16`.
 const HALF_NAN: u16 = 0x7fff;
 
 impl AtomicType {
@@ -29,9 +29,9 @@ impl AtomicType {
 }
 
 impl AtomicFunction {
-    /// Replaces what `memory` holds and returns it, little endian. Memory longer than a value of the type is a vector of them:
-    /// each element is replaced on its own. `operand` is the operand (of a compare-and-swap: the comparand), `replacement` what
-    /// a compare-and-swap stores.
+    /// Replaces the value of `memory` and returns the old value, little endian. Memory longer than a value of the type is a vector of
+    /// values: each element is replaced on its own. `operand` is the operand (of a compare-and-swap: the comparand), `replacement` the
+    /// value that a compare-and-swap stores.
     pub fn update(self, memory: &mut [u8], operand: u128, replacement: u128) -> u128 {
         let width = usize::from(self.data_type.bytes());
         if width == memory.len() && width <= 8 {
@@ -160,7 +160,7 @@ fn brain_add(a: u16, b: u16) -> u16 {
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
-/// The smaller or larger of two values of which `value` tells the numbers: a number rather than a not-a-number, and -0 before +0.
+/// The smaller or larger of two values, as the numbers that `value` gives: a number rather than a not-a-number, and -0 before +0.
 fn half_extremum(a: u16, b: u16, minimum: bool, value: impl Fn(u16) -> f64) -> u16 {
     let (first, second) = (value(a), value(b));
     match (first.is_nan(), second.is_nan()) {

@@ -31,7 +31,7 @@ use points::{NO_POINT, Points};
 use serde::{Deserialize, Serialize};
 pub(crate) use waiting::ReductionTarget;
 
-/// What a split that does not run waits for.
+/// The reason for which a split does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// Nothing but its turn.
@@ -85,7 +85,7 @@ pub(crate) struct Control {
     /// The splits that do not run. The last runnable one runs next.
     splits: Vec<Split>,
     points: Points,
-    /// Of machine code: what lanes meet at convergence barriers. Empty until there is one.
+    /// For machine code: the lanes that meet at convergence barriers. Empty until there is one.
     barriers: Barriers,
 }
 

@@ -1,4 +1,4 @@
-//! The interface between an SM and the instruction semantics: what a step asks of memory, and what it tells the SM.
+//! The interface between an SM and the instruction semantics: the questions of a step to memory, and its messages to the SM.
 
 use crate::lanes::LANES;
 pub use crate::mbarrier::BarrierOperation;
@@ -23,7 +23,7 @@ pub enum Space {
     Parameter,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AccessKind {
@@ -103,7 +103,7 @@ pub enum AtomicType {
     B128,
 }
 
-/// What an atomic computes: an operation on values of a type.
+/// The function of an atomic: an operation on values of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicFunction {
     /// The operation.
@@ -117,7 +117,7 @@ pub struct AtomicFunction {
 pub struct MemoryAccess {
     /// Which memory.
     pub space: Space,
-    /// What it does.
+    /// Its kind.
     pub kind: AccessKind,
     /// Caching.
     pub cache: CacheOperator,
@@ -182,7 +182,7 @@ pub enum MemoryProblem {
     Fault {
         /// First lane at fault.
         lane: u8,
-        /// What is wrong.
+        /// The mistake.
         cause: FaultCause,
     },
 }
@@ -207,9 +207,9 @@ pub trait LaneMemory {
     /// Writes the values of the lanes in the mask. Lanes that write the same address: the highest lane wins.
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem>;
 
-    /// Applies [`AtomicFunction::update`] to the memory of each lane, in lane order, and writes the old values into `old`.
-    /// `operands` are the operands, or the comparands of a compare-and-swap. `replacements` are what a compare-and-swap stores;
-    /// other operations ignore them.
+    /// Applies [`AtomicFunction::update`] to the memory of each lane, in lane order, and writes the old values into `old`. `operands` are
+    /// the operands, or the comparands of a compare-and-swap. `replacements` are the values that a compare-and-swap stores; other
+    /// operations ignore them.
     fn atomic(
         &mut self,
         access: &MemoryAccess,
@@ -231,8 +231,8 @@ pub trait LaneMemory {
         let _ = access;
     }
 
-    /// A call of the device runtime by the lanes of a mask, in lane order. What it returns goes to `results.low`; if the answer is
-    /// `Deferred`, the results come later, as those of an atomic do.
+    /// A call of the device runtime by the lanes of a mask, in lane order. Its results go to `results.low`; if the answer is `Deferred`,
+    /// the results come later, as the results of an atomic do.
     fn system_call(
         &mut self,
         call: SystemCall,
@@ -249,15 +249,15 @@ pub trait LaneMemory {
 /// The values of a step's access. They mean nothing between steps: one serves all warps.
 #[derive(Clone, Debug, Default)]
 pub struct AccessValues {
-    /// What is loaded or stored, or what an atomic found.
+    /// The values that are loaded or stored, or the old values of an atomic.
     pub accessed: LaneValues,
     /// Operands of an atomic.
     pub operands: LaneValues,
-    /// What a compare-and-swap stores.
+    /// The values that a compare-and-swap stores.
     pub replacements: LaneValues,
 }
 
-/// What a step needs beyond the warp's own state.
+/// The inputs of a step beyond the warp's own state.
 pub struct StepContext<'a> {
     /// Memory of the warp's CTA and thread.
     pub memory: &'a mut dyn LaneMemory,
@@ -289,7 +289,7 @@ pub enum BarrierKind {
 pub struct BarrierArrival {
     /// Which of the CTA's 16 barriers.
     pub barrier: u8,
-    /// What it waits for.
+    /// The kind of barrier that it waits for.
     pub kind: BarrierKind,
     /// Threads that the barrier expects; `None` = all of the CTA.
     pub threads: Option<u32>,
@@ -299,7 +299,7 @@ pub struct BarrierArrival {
     pub predicate: u32,
 }
 
-/// What a step did, for the SM to time. The program counter has moved on unless said otherwise.
+/// The result of a step, for the SM to time. The program counter has moved on unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing beyond registers.
@@ -319,7 +319,7 @@ pub enum Effect {
     System {
         /// Which.
         call: SystemCall,
-        /// By whom.
+        /// The lanes that do it.
         mask: u32,
         /// Its results come later; see [`AtomicCompletion::Deferred`].
         deferred: bool,
@@ -356,7 +356,7 @@ pub enum Effect {
     Fault {
         /// First lane at fault.
         lane: u8,
-        /// What is wrong.
+        /// The mistake.
         cause: FaultCause,
     },
 }

@@ -9,7 +9,7 @@ use crate::ptx::error::RawError;
 use crate::ptx::types::StateSpace;
 use std::collections::BTreeMap;
 
-/// Static shared memory of a kernel, bytes (CUDA C++ Programming Guide: what is more must be dynamic, on every GPU).
+/// Static shared memory of a kernel, bytes (CUDA C++ Programming Guide: a kernel must take more as dynamic memory, on every GPU).
 const STATIC_SHARED_BYTES: u32 = 48 << 10;
 
 /// Frames begin at multiples of this, or of a larger alignment that a variable asks for.
@@ -201,7 +201,7 @@ pub(crate) struct FramePlace {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
     pub signature: Signature,
-    /// Of the function's variables that live in the frame.
+    /// The places of the function's variables that live in the frame.
     pub variables: Vec<Option<FramePlace>>,
     pub bytes: u32,
     pub alignment: u32,

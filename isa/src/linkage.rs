@@ -1,4 +1,4 @@
-//! What the names of linked modules stand for, and which functions a kernel can reach.
+//! The meaning of names in linked modules, and the functions that a kernel can reach.
 //!
 //! Functions are numbered through all modules, those of the first module first.
 
@@ -19,7 +19,7 @@ const FUNCTION_ADDRESSES: u64 = 0x0300_0000_0000;
 /// From one function's address to the next.
 const FUNCTION_STRIDE: u64 = 16;
 
-/// What the name of a function stands for.
+/// The meaning of a function's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A function with a body, by number.
@@ -42,7 +42,7 @@ struct IndirectCall {
 /// Bytes of results and arguments: calls through a register reach functions of the same shape.
 type Shape = (Vec<Option<u64>>, Vec<Option<u64>>);
 
-/// What a function names.
+/// The names in a function.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     /// Functions called by name, as the module numbers them.
@@ -71,13 +71,13 @@ pub(crate) struct Linkage {
     /// The definitions in device memory.
     definitions: Vec<(u32, u32)>,
     facts: Vec<Facts>,
-    /// What the initial values of variables name, by module and place: kernels, by number, and other variables of the module.
+    /// The names in initial values of variables, by module and place: kernels, by number, and other variables of the module.
     initial_names: BTreeMap<(u32, u32), (Vec<u32>, Vec<GlobalId>)>,
     /// Functions whose address is taken, by number, ascending.
     address_taken: Vec<u32>,
     /// The kernels, by name and number.
     kernel_names: Vec<u32>,
-    /// Bytes of the largest parameter variable: what an argument list of unknown length may need.
+    /// Bytes of the largest parameter variable: an argument list of unknown length may need as many.
     pub largest_argument: u32,
 }
 
@@ -106,7 +106,7 @@ struct Definition {
 }
 
 impl Linkage {
-    /// Finds what every name stands for.
+    /// Finds the meaning of every name.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl Linkage {
         Ok(())
     }
 
-    /// Notes a definition that other modules see; of several, the strongest wins, and of weak ones the first.
+    /// Notes a definition that other modules see. The strongest of several wins, and the first of weak ones.
     fn define<'a>(
         &'a self,
         visible: &mut BTreeMap<&'a str, Definition>,
@@ -421,7 +421,7 @@ impl Linkage {
         self.address_taken = (0..taken.len() as u32).filter(|number| taken[*number as usize]).collect();
     }
 
-    /// What a module's function stands for.
+    /// The meaning of a module's function.
     pub fn target(&self, module: u32, function: FunctionId) -> Target {
         let number = self.first_function[module as usize] + function.0;
         self.targets.get(number as usize).copied().unwrap_or(Target::Undefined)
@@ -446,7 +446,7 @@ impl Linkage {
         self.homes[module as usize].get(global.index()).copied()
     }
 
-    /// Of a module's variable in device memory: its number among the definitions.
+    /// The number of a module's variable in device memory among the definitions.
     pub fn device_variable(&self, module: u32, global: GlobalId) -> Option<usize> {
         let (module, place) = self.home(module, global)?;
         self.places[module as usize][place as usize].map(|number| number as usize)

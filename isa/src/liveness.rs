@@ -3,7 +3,7 @@
 use crate::control_flow::Graph;
 use smallvec::SmallVec;
 
-/// What a virtual register takes.
+/// The width of a virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     Predicate,
@@ -75,9 +75,9 @@ pub(crate) fn liveness(graph: &Graph, uses: &[Uses], registers: usize) -> Livene
     let block_code = |block: usize| &uses[graph.starts[block] as usize..graph.starts[block + 1] as usize];
     let mut numbers = vec![LOCAL; registers];
     let mut crossing = Vec::new();
-    // (block, register), where the block reads what comes into it.
+    // (block, register), where the block reads the value that comes into it.
     let mut reads = Vec::new();
-    // The last block, counted from 1, that surely wrote the register, and that read what came into it.
+    // The last block, counted from 1, that surely wrote the register, and that read the value that came into it.
     let mut written_in = vec![0u32; registers];
     let mut read_in = vec![0u32; registers];
     for block in 0..blocks {

@@ -1,5 +1,5 @@
-//! Where the instructions of a program stand: in a function of a cubin, or in a PTX text. What is collected by instruction is told apart
-//! by it, and found again in the same file.
+//! The places of a program's instructions: in a function of a cubin, or in a PTX text. Counts by instruction are told apart by these
+//! places, and found again in the same file.
 
 use crate::machine::program::MachineProgram;
 use crate::program::Program;
@@ -15,12 +15,12 @@ pub const DEVICE_RUNTIME: &str = "(device runtime)";
 pub struct InstructionLocation<'p> {
     /// The function of the cubin or of the PTX that it is in.
     pub function: &'p str,
-    /// Of a function of a cubin with others inside its code: the one that it is in. Else the same.
+    /// The inner function of an instruction, where a function of a cubin has others inside its code; else the function itself.
     pub inner_function: &'p str,
-    /// Tells the code of the function from other code: the [digest](crate::cubin::Function::digest) of a function of a cubin, of PTX that
-    /// of the texts.
+    /// Tells the code of the function from other code: the [digest](crate::cubin::Function::digest) of a function of a cubin, or the digest
+    /// of the PTX texts.
     pub digest: u64,
-    /// Its address, bytes from the beginning of the function; of PTX its number in the program.
+    /// Its address, bytes from the beginning of the function; for PTX its number in the program.
     pub address: u64,
     /// The PTX file, and the line in it, counted from 1; `None` of machine code.
     pub line: Option<(&'p str, u32)>,
@@ -31,7 +31,7 @@ pub struct InstructionLocation<'p> {
 }
 
 impl Program {
-    /// Where its instructions stand, with their program counters, ascending. What lies between the functions of machine code is left out.
+    /// The places of its instructions, with their program counters, ascending. Words between the functions of machine code are left out.
     pub fn locations(&self) -> impl Iterator<Item = (u32, InstructionLocation<'_>)> {
         let digest = if self.is_machine_code() { 0 } else { self.digest_of_texts() };
         (0..self.len() as u32).filter_map(move |pc| {

@@ -98,7 +98,7 @@ impl Generation {
     const ALL: [Generation; 5] =
         [Generation::Volta, Generation::Turing, Generation::Ampere, Generation::Ada, Generation::Hopper];
 
-    /// Of a compute capability: 70 for `sm_70`.
+    /// The generation of a compute capability: 70 for `sm_70`.
     pub fn of(capability: u32) -> Generation {
         match capability {
             0..75 => Generation::Volta,
@@ -129,7 +129,7 @@ pub(crate) struct MatrixForm {
     pub b_by_column: bool,
     /// `.satfinite`
     pub saturates: bool,
-    /// Of single bits: `.and` in place of `.xor`.
+    /// For single bits: `.and` in place of `.xor`.
     pub conjunction: bool,
     pub generation: Generation,
 }
@@ -158,7 +158,7 @@ impl MatrixForm {
             | (self.generation as u32) << 29
     }
 
-    /// What [`MatrixForm::pack`] made.
+    /// Reads a word that [`MatrixForm::pack`] made.
     pub fn unpack(word: u32) -> MatrixForm {
         let bits = |first: u32, count: u32| (word >> first) & ((1 << count) - 1);
         let element = |first: u32| Element::ALL[bits(first, 4) as usize % Element::ALL.len()];
@@ -227,7 +227,7 @@ impl MatrixForm {
         }
     }
 
-    /// Of A and B of `wmma`: which line (row or column, whatever lies together in memory) an element is in, and its place there.
+    /// For A and B of `wmma`: the line of an element (row or column, whichever lies together in memory), and its place there.
     pub fn line_and_place(&self, part: Part, by_column: bool, lane: u32, index: u32) -> (u32, u32) {
         let (rows, columns) = self.size(part);
         let length = if by_column { rows } else { columns };

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an instruction does to an object.
+/// The operation of an instruction on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierOperation {
     /// `init`: phase 0, which waits for `operand` arrivals, as all later ones.

@@ -10,7 +10,7 @@ use crate::ptx::source::Span;
 use crate::ptx::types::{ScalarType, StateSpace};
 use crate::ptx::{PtxErrorKind, PtxErrors};
 
-/// What a variable is to the host.
+/// The kind of a variable on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableKind {
     /// `.global`.
@@ -45,7 +45,7 @@ impl VariableKind {
 pub struct ModuleVariable {
     /// Its name.
     pub name: Box<str>,
-    /// What it is to the host.
+    /// Its kind on the host.
     pub kind: VariableKind,
     /// Size, bytes.
     pub bytes: u64,
@@ -93,8 +93,8 @@ impl PtxModule {
         Self::link(vec![tree])
     }
 
-    /// Links parsed texts: what one declares `.extern`, another may define. A symbol that none defines is an error of the
-    /// kernels that can reach it, which [`PtxModule::program`] tells.
+    /// Links parsed texts: a name that one declares `.extern`, another may define. A symbol that none defines is an error of the kernels
+    /// that can reach it, which [`PtxModule::program`] tells.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl PtxModule {
         Ok(PtxModule { linkage, variables })
     }
 
-    /// What needs a place in device memory, in the order of the texts.
+    /// The variables that need a place in device memory, in the order of the texts.
     pub fn variables(&self) -> &[ModuleVariable] {
         &self.variables
     }
@@ -141,7 +141,7 @@ impl PtxModule {
         Some(image)
     }
 
-    /// The address of what an initial value names.
+    /// The address of the symbol in an initial value.
     fn address(&self, module: u32, symbol: SymbolReference, addresses: &[u64]) -> Option<u64> {
         match symbol {
             SymbolReference::Global(global) => {
@@ -214,8 +214,8 @@ impl PtxModule {
     ///
     /// # Errors
     ///
-    /// There is no such kernel, or one of these functions has an instruction that the simulator does not execute, or names
-    /// what no module defines.
+    /// There is no such kernel, or one of these functions has an instruction that the simulator does not execute, or names a symbol that no
+    /// module defines.
     pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
         let Some(number) = self.linkage.kernel(kernel) else {
             let message = format!("there is no kernel {kernel}");

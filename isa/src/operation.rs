@@ -14,7 +14,7 @@ pub(crate) use operand::*;
 /// processor has the features that the function was compiled for.
 pub(crate) type LaneFunction = unsafe fn(&Instruction, &mut Registers, &[Row], u32);
 
-/// What an instruction does beyond registers.
+/// The effects of an instruction beyond registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     Counter,
     /// Reads memory.
     Load,
-    /// Of machine code: reads memory where the first predicate source is true; elsewhere the destinations become zero.
+    /// Machine code: reads memory where the first predicate source is true; elsewhere the destinations become zero.
     LoadOrZero,
-    /// Of machine code: reads matrices, whose elements it distributes among lanes.
+    /// Machine code: reads matrices, whose elements it distributes among lanes.
     LoadMatrices,
     /// Writes memory.
     Store,
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
     StackAllocate,
     /// Reads where such memory ends.
     StackSave,
-    /// Gives back such memory: what lies beyond the first source.
+    /// Gives back such memory: the bytes beyond the first source.
     StackRestore,
     /// Ends lanes.
     Exit,
@@ -78,11 +78,11 @@ pub(crate) enum Kind {
     BarrierTest,
     /// Ends the kernel with an error.
     Trap,
-    /// Of machine code: which lanes are where.
+    /// Machine code: places of lanes.
     Convergence(ConvergenceKind),
 }
 
-/// What instructions of machine code do to where lanes are.
+/// The effect of an instruction of machine code on the places of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConvergenceKind {
     /// `BSSY`: the lanes will meet at a barrier.
@@ -99,7 +99,8 @@ pub(crate) enum ConvergenceKind {
     Write,
     /// `YIELD`: other lanes run first.
     Yield,
-    /// `BRA.U`: to the target where all lanes that run together go there; else none does, and what follows is under predicates.
+    /// `BRA.U`: to the target where all lanes that run together go there; else no lane goes, and the following instructions are under
+    /// predicates.
     BranchIfUnanimous,
     /// `BRA.DIV`: to the target where lanes of the warp are elsewhere.
     BranchIfDiverged,
@@ -109,7 +110,7 @@ pub(crate) enum ConvergenceKind {
     Jump,
 }
 
-/// What a query asks of an image.
+/// The question of a query about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     Width,
@@ -120,11 +121,11 @@ pub(crate) enum Query {
     IsNotNormalized,
     IsLinear,
     AddressMode(u8),
-    /// What every image has one of: levels of detail, samples of a texel.
+    /// A property that is 1 for every image: levels of detail, samples of a texel.
     One,
 }
 
-/// What an instruction does with an image.
+/// The access of an instruction to an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImageOperation {
     /// Reads a texture at coordinates that are floats, or whole numbers of texels.
@@ -133,7 +134,7 @@ pub(crate) enum ImageOperation {
     Gather { channel: u8 },
     /// Reads a surface.
     Load { bounds: Bounds },
-    /// Writes a surface: bytes, or channels that become what its format says.
+    /// Writes a surface: bytes, or channels that become texels of its format.
     Store { bounds: Bounds, formatted: bool },
     /// Read-modify-write on a surface; `formatted` where its first coordinate counts texels.
     Reduce { bounds: Bounds, formatted: bool },
@@ -168,7 +169,7 @@ pub(crate) const ALL_COPIES: u32 = u32::MAX;
 
 /// How an instruction of kind `BarrierTest` names the phase, and whether it waits a little: a set of bits.
 pub(crate) mod barrier_test {
-    /// By its parity rather than by a state.
+    /// The parity tells the phase, in place of a state.
     pub const PARITY: u32 = 1;
     /// `try_wait`.
     pub const SUSPENDS: u32 = 2;
@@ -190,7 +191,7 @@ pub(crate) mod counter {
     pub const TIMER: u32 = 5;
 }
 
-/// What a memory instruction accesses.
+/// The access of a memory instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryForm {
     /// `None` = generic: resolved for each lane.
@@ -209,19 +210,19 @@ pub(crate) struct MemoryForm {
     pub short_address: bool,
     /// Machine code: 64-bit values, addresses among them, are pairs of registers.
     pub pairs: bool,
-    /// Machine code: what is added to addresses, the uniform register whose row is the instruction's `operand_list`.
+    /// Machine code: the addend of addresses, the uniform register whose row is the instruction's `operand_list`.
     pub uniform: UniformAddress,
     /// Machine code: by how many bits the address register is shifted to the left first.
     pub scale: u8,
-    /// Of atomics.
+    /// The operation of an atomic.
     pub operation: AtomicOperation,
-    /// Of atomics.
+    /// The type of an atomic.
     pub data_type: AtomicType,
     /// Atomics that return nothing.
     pub is_reduction: bool,
-    /// Atomics of machine code that return whether they stored rather than what they found.
+    /// For atomics of machine code that return whether they stored, and not the old value.
     pub succeeds: bool,
-    /// Atomics with a second operand: what a compare-and-swap stores, the bytes that an arrival expects.
+    /// For atomics with a second operand: the value that a compare-and-swap stores, the bytes that an arrival expects.
     pub has_replacement: bool,
 }
 
@@ -264,7 +265,7 @@ pub(crate) const NEVER: u32 = u32::MAX;
 pub(crate) struct Instruction {
     /// The lane function: portable, and with the processor's vector features.
     pub functions: [LaneFunction; 2],
-    /// What else it does.
+    /// Its other effects.
     pub kind: Kind,
     /// Guard: a predicate slot.
     pub guard: u8,
@@ -278,14 +279,14 @@ pub(crate) struct Instruction {
     pub predicate_flips: [u32; 2],
     /// First rows of the destinations.
     pub destinations: [u16; 4],
-    /// Rows of the sources. Of memory instructions, the first is the address.
+    /// Rows of the sources. The first source of a memory instruction is the address.
     pub sources: [Source; 5],
-    /// Of instructions with more operands than fit above: the row of the constants from which on they are listed, a number an
-    /// operand: first rows of the destinations, then the sources as in [`Source`].
+    /// For instructions with more operands than fit above: the row of the constants from which on they are listed, a number an operand:
+    /// first rows of the destinations, then the sources as in [`Source`].
     pub operand_list: u16,
-    /// Of machine code: signs of the sources, see [`sign`](crate::interpreter::machine::signs::sign).
+    /// Machine code: signs of the sources, see [`sign`](crate::interpreter::machine::signs::sign).
     pub signs: u8,
-    /// What the lane function wants to know: a table of `lop3`, an offset, a mode.
+    /// A parameter of the lane function: a table of `lop3`, an offset, a mode.
     pub immediate: u32,
     /// Where a branch goes.
     pub target: u32,
@@ -293,6 +294,6 @@ pub(crate) struct Instruction {
     pub reconvergence: u32,
     /// Added to addresses.
     pub offset: i64,
-    /// Of memory instructions.
+    /// The form of a memory instruction.
     pub memory: MemoryForm,
 }

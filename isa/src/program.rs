@@ -1,6 +1,6 @@
-//! A decoded kernel: what an SM runs, wherever the code came from.
+//! A decoded kernel: the program that an SM runs, for PTX and for machine code.
 //!
-//! `timing` has what an SM needs to know of an instruction, `parts` what programs are put together from.
+//! `timing` has the facts about an instruction that an SM needs, `parts` the parts that programs are put together from.
 
 pub(crate) mod parts;
 pub(crate) mod timing;
@@ -29,10 +29,10 @@ pub struct SourcePosition<'p> {
     pub text: &'p str,
 }
 
-/// The largest alignment of what `alloca` gives.
+/// The largest alignment of memory that `alloca` gives.
 pub(crate) const LARGEST_ALIGNMENT: u32 = 1024;
 
-/// What calls need to know at run time.
+/// The facts that calls need at run time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     /// Targets of the branches by table.
@@ -63,18 +63,18 @@ pub struct Program {
     pub(crate) timings: Vec<Timing>,
     /// Where each instruction stands in its text.
     pub(crate) spans: Vec<Span>,
-    /// Of PTX: where the functions begin, ascending, with their names.
+    /// PTX: the beginnings of the functions, ascending, with their names.
     pub(crate) functions: Vec<(u32, Box<str>)>,
-    /// Of PTX: the lines that it was compiled from, where the text says so.
+    /// PTX: the lines that it was compiled from, where the text says so.
     pub(crate) source_lines: Option<Arc<InstructionLines>>,
     pub(crate) instructions: Vec<Instruction>,
-    /// What follows [`Self::timings`] and [`Self::instructions`].
+    /// The code behind [`Self::timings`] and [`Self::instructions`].
     pub(crate) shared: Arc<SharedCode>,
     pub(crate) calls: Calls,
-    /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. What a launch says has its places here,
-    /// too: see [`Program::launch_constants`].
+    /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. The values of a launch have their places
+    /// here, too: see [`Program::launch_constants`].
     pub(crate) constants: Arc<[Row]>,
-    /// Of machine code: what else only that has.
+    /// The parts that only machine code has.
     pub(crate) machine: Option<Box<MachineProgram>>,
     /// Scoreboard entries that do not fit into [`Dependencies`].
     pub(crate) further_dependencies: Vec<u16>,
@@ -102,13 +102,13 @@ impl Program {
         self.sources.get(after.saturating_sub(1)).map(|(_, source)| source)
     }
 
-    /// What it asks of an SM.
+    /// Its demands on an SM.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// The same program with a stack of this size for what has no known depth, recursion and `alloca`; `None` where it has neither, or
-    /// its stack is as large.
+    /// The same program with a stack of this size for needs of no known depth, recursion and `alloca`; `None` where it has neither, or its
+    /// stack is as large.
     #[must_use]
     pub fn with_stack(&self, bytes: u32) -> Option<Program> {
         let calls = &self.calls;
@@ -117,7 +117,7 @@ impl Program {
         if own == 0 || bytes <= own {
             return None;
         }
-        // What lies behind the stack keeps its alignment.
+        // Memory behind the stack keeps its alignment.
         let growth = (bytes - own).next_multiple_of(LARGEST_ALIGNMENT);
         let mut program = self.clone();
         let mut all = 0;
@@ -150,7 +150,7 @@ impl Program {
         self.machine.as_ref().map_or(PARAMETERS_AT, |machine| machine.parameter_base.0)
     }
 
-    /// Where constant bank 3 lies in device memory, of machine code that has one.
+    /// The place of constant bank 3 in device memory, for machine code that has one.
     #[inline]
     pub fn constant_bank_3(&self) -> Option<u64> {
         self.machine.as_ref()?.bank_3.map(|(address, _)| address)
@@ -166,7 +166,7 @@ impl Program {
         self.len() == 0
     }
 
-    /// What the SM needs to time the instruction at `pc`, which is less than [`Program::len`].
+    /// The timing of the instruction at `pc`, which is less than [`Program::len`].
     #[inline(always)]
     pub fn timing(&self, pc: u32) -> &Timing {
         match self.timings.get(pc as usize) {
@@ -175,7 +175,7 @@ impl Program {
         }
     }
 
-    /// What the instruction at `pc` does, which is less than [`Program::len`].
+    /// The instruction at `pc`, which is less than [`Program::len`].
     #[inline(always)]
     pub(crate) fn instruction(&self, pc: u32) -> &Instruction {
         match self.instructions.get(pc as usize) {
@@ -196,14 +196,14 @@ impl Program {
         &self.shared.instructions[pc as usize - self.instructions.len()]
     }
 
-    /// What an instruction waits for beyond [`Dependencies::waits`].
+    /// The registers that an instruction waits for beyond [`Dependencies::waits`].
     #[inline]
     pub fn further_waits(&self, dependencies: &Dependencies) -> &[u16] {
         let first = dependencies.further as usize;
         &self.further_dependencies[first..first + usize::from(dependencies.further_wait_count)]
     }
 
-    /// What an instruction writes beyond [`Dependencies::writes`].
+    /// The registers that an instruction writes beyond [`Dependencies::writes`].
     #[inline]
     pub fn further_writes(&self, dependencies: &Dependencies) -> &[u16] {
         let first = dependencies.further as usize + usize::from(dependencies.further_wait_count);
@@ -216,7 +216,7 @@ impl Program {
         self.machine.is_some()
     }
 
-    /// Of machine code: the instruction at `pc` as it was decoded; `None` of functions of the device runtime.
+    /// Machine code: the instruction at `pc` as it was decoded; `None` for functions of the device runtime.
     pub fn machine_instruction(&self, pc: u32) -> Option<&sass::Instruction> {
         self.machine.as_ref()?.instruction(pc)
     }
@@ -229,13 +229,19 @@ impl Program {
     }
 
     /// An instruction with where it stands, for messages: `vectorAdd.ptx:31: add.f32 %f3, %f1, %f2;`, or of machine code with its
-    /// address, `vectorAdd+0xd0: FADD R9, R4, R3`.
+    /// address, `vectorAdd+0xd0: FADD R9, R4, R3`. Where the code names the line of its source, that comes first, with the lines of the
+    /// calls that were inlined: `sum.cu:7, inlined at sum.cu:17 (vectorAdd+0xd0: FADD R9, R4, R3)`.
     pub fn describe(&self, pc: u32) -> String {
-        if let Some(machine) = &self.machine {
-            return machine.describe(pc);
-        }
-        let position = self.position(pc);
-        format!("{}:{}: {}", self.file_name(pc), position.line, position.text)
+        let own = match &self.machine {
+            Some(machine) => machine.describe(pc),
+            None => {
+                let position = self.position(pc);
+                format!("{}:{}: {}", self.file_name(pc), position.line, position.text)
+            }
+        };
+        let lines = std::iter::successors(self.source_place(pc), |place| place.call());
+        let lines: Vec<String> = lines.map(|place| format!("{}:{}", place.file(), place.line())).collect();
+        if lines.is_empty() { own } else { format!("{} ({own})", lines.join(", inlined at ")) }
     }
 
     /// Where the instruction at `pc` stands in the source; nothing of machine code.
@@ -254,7 +260,7 @@ impl Program {
         lines.place(pc)
     }
 
-    /// Entries of a warp's scoreboard: what [`Dependencies`] index.
+    /// Entries of a warp's scoreboard, which [`Dependencies`] index.
     pub fn scoreboard_size(&self) -> usize {
         usize::from(self.register_rows) + usize::from(self.predicate_slots)
     }

@@ -1,10 +1,9 @@
 //! How many registers the GPU's own assembler would give a thread of a kernel.
 //!
-//! A program runs from unlimited registers; what a kernel takes of a register file decides how many CTAs are resident, and which
-//! sizes of blocks can be launched at all. So the number is estimated from what the assembler does: values that instructions take
-//! from the constant bank, as literals or as part of an address need no register; 64-bit values whose upper half nobody needs take
-//! one; loads are hoisted as far as full occupancy allows. The estimate is compared with the assembler's figures for the
-//! workloads' kernels in `isa/tests/registers`.
+//! A program runs from unlimited registers. The registers that a kernel takes decide how many CTAs are resident, and which sizes of blocks
+//! can be launched at all. So the number is estimated from the habits of the assembler. Values that instructions take from the constant
+//! bank, as literals or as part of an address need no register. 64-bit values whose upper half is not needed take one. Loads are hoisted as
+//! far as full occupancy allows. The estimate is compared with the assembler's figures for the workloads' kernels in `isa/tests/registers`.
 //!
 //! | room | what it holds |
 //! |---|---|
@@ -33,7 +32,7 @@ const CALL_REGISTERS: u32 = 24;
 /// Fewest registers of a kernel that does anything: eight are given out at a time.
 const FEWEST_REGISTERS: u32 = 8;
 
-/// What a function asks of the register file.
+/// The demands of a function on the register file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     /// 32-bit words that are live at once.

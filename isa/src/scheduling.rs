@@ -1,9 +1,9 @@
 //! The order of instructions inside basic blocks: a list scheduler, as the GPU's own assembler has one.
 //!
-//! PTX is not scheduled: a compiler emits each load right before its use, and an in-order machine would wait for every one. The
-//! scheduler moves independent instructions, loads first of all, into these gaps. Blocks begin and end where they did, and nothing
-//! moves across pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a
-//! heuristic of this pass and no timing: what an instruction takes is the topology's to say.
+//! PTX is not scheduled: a compiler emits each load right before its use, and an in-order machine would wait for every one. The scheduler
+//! moves independent instructions, loads first of all, into these gaps. Blocks begin and end where they did, and nothing moves across
+//! pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a heuristic of this pass
+//! and no timing: the topology decides how long an instruction takes.
 //!
 //! | room | what it holds |
 //! |---|---|
@@ -68,13 +68,13 @@ pub(crate) fn schedule(
 ) -> Vec<u32> {
     let regions = regions(graph, liveness, uses, nodes, widths);
     let pressure = regions.iter().map(|region| region.pressure).max().unwrap_or(0);
-    // Registers are given out eight at a time: what is left of the last eight costs nothing.
+    // Registers are given out eight at a time: the rest of the last eight costs nothing.
     let spare = ((pressure + 4 + 7) / 8 * 8 - 4).max(MOST_WORDS_AT_FULL_OCCUPANCY);
     let limit = |pressure: i32| pressure.max(spare).max((pressure + EXTRA_REGISTERS).min(MOST_REGISTERS));
     in_order(&regions, nodes, uses.len(), limit)
 }
 
-/// As [`schedule`], however many registers that takes.
+/// As [`schedule`], with any number of registers.
 pub(crate) fn schedule_freely(
     graph: &Graph,
     liveness: &Liveness,

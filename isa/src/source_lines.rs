@@ -91,7 +91,7 @@ impl<'a> SourcePlace<'a> {
 pub(crate) struct InstructionLines {
     /// The places.
     pub lines: SourceLines,
-    /// Of each instruction, by program counter. Shorter than the program where the last have none.
+    /// The place of each instruction, by program counter. Shorter than the program where the last have none.
     pub by_pc: Vec<Option<PlaceId>>,
 }
 
@@ -165,6 +165,11 @@ mod tests {
         // A name that no section has, and a file that no directive names.
         assert_eq!(of("add.u32 %r2, %r2, 4"), ["$other@sums.cu:6", "-@file 3:4"]);
         assert_eq!(of("ret"), ["-@file 7:9"]);
+        // As messages have them: the instruction is in line 11 of the PTX.
+        let at = |text: &str| program.locations().find(|(_, it)| it.text.starts_with(text)).expect(text).0;
+        let inlined = "sums.cu:5, inlined at sums.cu:18 (k.ptx:11: add.u32 %r2, %r2, 2;)";
+        assert_eq!(program.describe(at("add.u32 %r2, %r2, 2")), inlined);
+        assert_eq!(program.describe(at("mov")), "k.ptx:7: mov.u32 %r1, 0;");
     }
 
     #[test]

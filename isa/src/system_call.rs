@@ -1,8 +1,8 @@
 //! The functions that compiled code calls and that the driver supplies: those of the device runtime.
 //!
-//! Programs that launch kernels from kernels are linked with a library (`libcudadevrt`), whose functions are device code themselves.
-//! What they cannot do alone they ask of the driver, by functions whose names begin with `__cuda_syscall_cnpv2`, and `cnp` for the first
-//! version of dynamic parallelism. Their shapes are those that the library's own PTX declares (own findings: CUDA 12.9 and 13.5).
+//! Programs that launch kernels from kernels are linked with a library (`libcudadevrt`), whose functions are device code themselves. For
+//! work that they cannot do alone they call the driver, by functions whose names begin with `__cuda_syscall_cnpv2`, and `cnp` for the first
+//! version of dynamic parallelism. The library's own PTX declares their shapes (own findings: CUDA 12.9 and 13.5).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,14 +18,14 @@ pub enum SystemCall {
     Free,
     /// `__assertfail(message, file, line, function, character size)`: ends the kernel.
     Assert,
-    /// `cudaGraphSetConditional(handle, value)`: what a conditional node of a graph goes by.
+    /// `cudaGraphSetConditional(handle, value)`: sets the condition of a conditional node of a graph.
     SetCondition,
-    /// A buffer for the parameters of a launch, of the kernel at an address, with grid, block and dynamic shared memory; returns its
+    /// A buffer for the parameters of a launch, for the kernel at an address, with grid, block and dynamic shared memory; returns its
     /// address, 0 where there is none.
     ParameterBuffer,
-    /// The same by alignment and size, of a launch that says the rest itself.
+    /// The same by alignment and size, for a launch that says the rest itself.
     SizedParameterBuffer,
-    /// Launches what a buffer is for into a stream; returns an error of the driver.
+    /// Launches the kernel of a buffer into a stream; returns an error of the driver.
     LaunchBuffer,
     /// Launches the kernel at an address: parameters, addresses of grid and block, dynamic shared memory, stream; returns an error of
     /// the driver.
@@ -42,7 +42,7 @@ pub enum SystemCall {
     WaitEvent,
     /// Writes a new event to an address.
     CreateEvent,
-    /// An event is to be over when what is in a stream is.
+    /// An event is to be over when the work in a stream is.
     RecordEvent,
     /// An event is needed no more.
     DestroyEvent,
@@ -123,7 +123,7 @@ impl SystemCall {
         })
     }
 
-    /// What it is called with.
+    /// Its parameters.
     pub const fn parameters(self) -> &'static [Passed] {
         match self {
             S::Print | S::LaunchBuffer | S::RecordEvent => &[Wide, Wide],
@@ -139,7 +139,7 @@ impl SystemCall {
         }
     }
 
-    /// What it gives back, where it does.
+    /// Its result, where it has one.
     pub const fn result(self) -> Option<Passed> {
         match self {
             S::Free | S::Assert | S::SetCondition => None,
@@ -148,7 +148,7 @@ impl SystemCall {
         }
     }
 
-    /// Of each argument in order, whether it has 64 bits.
+    /// For each argument in order, whether it has 64 bits.
     pub fn arguments(self) -> impl Iterator<Item = bool> {
         self.parameters()
             .iter()

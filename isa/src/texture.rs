@@ -1,4 +1,4 @@
-//! Textures and surfaces: what their objects refer to, which texels a coordinate names, and what these are worth.
+//! Textures and surfaces: the memory that their objects refer to, the texels that a coordinate names, and the weights of these.
 //!
 //! Addressing and filtering follow the CUDA C++ Programming Guide, "Texture Fetching": the texel of a coordinate x is floor(x); a
 //! linear fetch blends the texels around x - 0.5 with weights of 8 fractional bits, rounded to the nearest. The guide leaves open
@@ -54,7 +54,7 @@ pub struct TexelFormat {
     pub channels: u8,
     /// Bits of each: 8, 16 or 32.
     pub bits: u8,
-    /// What they hold.
+    /// The kind of their values.
     pub kind: ChannelKind,
 }
 
@@ -106,7 +106,7 @@ pub struct Image {
 pub(crate) struct Texel {
     /// Its device address; `None` = the border value.
     pub address: Option<u64>,
-    /// What it counts: `UNIT` in all.
+    /// Its weight: `UNIT` for all together.
     pub weight: u32,
 }
 
@@ -311,7 +311,7 @@ fn cube_face([x, y, z]: [f32; 3]) -> (u32, f32, f32) {
     (face, (s / major + 1.0) / 2.0, (t / major + 1.0) / 2.0)
 }
 
-/// What a surface access outside the surface does.
+/// The effect of a surface access outside the surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
     /// Ends the kernel.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Registers of an instruction that are brought closer: most have no more.
 const PREFETCHED: usize = 4;
 
-/// Where a warp stands in its launch, and what its special registers say.
+/// The place of a warp in its launch, and the values of its special registers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpShape {
     /// Threads of a CTA in x, y, z (`%ntid`).

@@ -1,15 +1,18 @@
-//! Who may ask a run: whoever knows its token, by a request to this machine itself.
+//! Access to a run: a request must know its token, and must be made to this machine itself.
 //!
 //! Pages of other sites can make a browser send requests to 127.0.0.1. They do not know the token, a browser does not give them the cookie
 //! that has it (`SameSite=Strict`), and a name of theirs that suddenly stands for 127.0.0.1 is not one that the header `Host` may have.
 
+use cookie::{Cookie, SameSite};
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN};
+use std::borrow::Cow;
 use std::io;
+use subtle::ConstantTimeEq;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
-/// What requests have to show.
+/// The token that requests must show, and the port that they must name.
 #[derive(Clone, Debug)]
 pub struct Access {
     token: String,
@@ -65,7 +68,8 @@ impl Access {
 
     /// The cookie that the page is given.
     pub fn cookie(&self) -> String {
-        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.token)
+        let cookie = Cookie::build((self.cookie_name(), self.token.as_str()));
+        cookie.path("/").http_only(true).same_site(SameSite::Strict).build().to_string()
     }
 
     /// Lets a request pass, or says why not. `query` is what follows "?" in its path.
@@ -89,25 +93,21 @@ impl Access {
         let by_query = parameter(query, "token");
         let by_header = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         let name = self.cookie_name();
-        let by_cookie = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';')).find_map(|cookie| {
-            let (own, value) = cookie.trim().split_once('=')?;
-            (own == name).then_some(value)
-        });
-        let given = [by_query, by_header, by_cookie];
+        let mut cookies = text(COOKIE).into_iter().flat_map(Cookie::split_parse).flatten();
+        let by_cookie = cookies.find(|cookie| cookie.name() == name);
+        let given = [by_query.as_deref(), by_header, by_cookie.as_ref().map(Cookie::value)];
         if given.into_iter().flatten().any(|given| self.is_token(given)) { Ok(()) } else { Err(Refusal::NoToken) }
     }
 
     /// Takes as long for a token that is nearly right as for any other.
     fn is_token(&self, given: &str) -> bool {
-        let differ = self.token.bytes().zip(given.bytes()).fold(0, |differ, (own, other)| differ | (own ^ other));
-        differ == 0 && given.len() == self.token.len()
+        self.token.as_bytes().ct_eq(given.as_bytes()).into()
     }
 }
 
-/// The value of a parameter of a query, with spaces for what stands for them.
-pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
-    let mut pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(own, _)| *own == name).map(|(_, value)| value)
+/// The value of a parameter of a query, decoded.
+pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
+    form_urlencoded::parse(query?.as_bytes()).find(|(own, _)| own == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -136,11 +136,34 @@ mod tests {
             );
         }
         assert_eq!(of(&[own.clone(), (COOKIE, "balar_81=abc123")], None), Err(Refusal::NoToken), "another run's");
+        assert_eq!(
+            of(&[own.clone(), (COOKIE, "nothing; =1; balar_80=abc12;balar_8=abc123")], None),
+            Err(Refusal::NoToken)
+        );
         for host in ["127.0.0.1", "127.0.0.1:81", "evil.example:80"] {
             assert_eq!(of(&[(HOST, host)], Some("token=abc123")), Err(Refusal::OtherHost), "{host}");
         }
         assert_eq!(of(&[], Some("token=abc123")), Err(Refusal::OtherHost));
         assert_eq!(of(&[own, (ORIGIN, "http://evil.example")], Some("token=abc123")), Err(Refusal::OtherSite));
+    }
+
+    #[test]
+    fn the_page_is_given_a_cookie_for_this_site_alone() {
+        let access = Access { token: "abc123".to_owned(), port: 80 };
+        let cookie = access.cookie();
+        let mut parts: Vec<&str> = cookie.split("; ").collect();
+        assert_eq!(parts.remove(0), "balar_80=abc123");
+        parts.sort_unstable();
+        assert_eq!(parts, ["HttpOnly", "Path=/", "SameSite=Strict"]);
+    }
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = Some("a=1&time=2%20us&token=x+%41&empty=&time=3");
+        for (name, value) in [("a", Some("1")), ("time", Some("2 us")), ("token", Some("x A")), ("empty", Some(""))] {
+            assert_eq!(parameter(query, name).as_deref(), value, "{name}");
+        }
+        assert_eq!((parameter(query, "tim"), parameter(None, "a")), (None, None));
     }
 
     #[test]

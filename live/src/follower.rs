@@ -1,10 +1,10 @@
 //! Follows a run: takes samples from the engine, looks at the live board, and says how the run is.
 
-use super::estimate::estimate;
+use super::estimate::{Work, estimate};
 use super::state::{Gpu, Kernel, LiveState, Measured, Phase, RunFacts, Share, VERSION};
 use super::stopwatch::Stopwatch;
 use balar_actors::engine::{DeadlockReport, LiveBoard, Observer, Sample, SampleKind, SampleLayout, WaitingUnit};
-use balar_experiments::PLANNED_CTAS;
+use balar_actors::gpu::gauges::CTAS_DONE;
 use balar_protocol::SimTime;
 use balar_protocol::launches::LaunchFacts;
 use balar_record::kernel_name::readable_name;
@@ -20,10 +20,10 @@ const ENDED_SHOWN: usize = 12;
 /// Rates are those of this stretch of real time.
 const RATES_OF: Duration = Duration::from_secs(3);
 
-/// A run whose simulated time has not moved for so long seems to hang: what units wait for is part of its state.
+/// A run whose simulated time has not moved for so long seems to hang: its state then says what its units wait for.
 const STILL: Duration = Duration::from_secs(2);
 
-/// What is measured of GPUs and of the node.
+/// The metrics of GPUs and of the node.
 const METRICS: &[&str] = &[
     "sm.ipc",
     "sm.efficiency",
@@ -87,7 +87,7 @@ struct CountsAtTime {
     instructions: u64,
 }
 
-/// What the engine's samples are made of, and what makes something of them.
+/// The layout of the engine's samples, and the readers of their values.
 struct SampleReading {
     layout: Arc<SampleLayout>,
     tables: Tables,
@@ -124,7 +124,7 @@ pub struct Follower {
     measured_from: SimTime,
     measured: SimTime,
     is_measured: bool,
-    /// What was measured last, by GPU and outside of them.
+    /// The latest measurements, by GPU and outside of the GPUs.
     gpus: Vec<Gpu>,
     outside: Vec<Measured>,
     units: BTreeMap<String, f32>,
@@ -132,7 +132,7 @@ pub struct Follower {
     ended: VecDeque<Kernel>,
     ended_by_gpu: BTreeMap<String, u64>,
     waiting: Vec<WaitingUnit>,
-    /// What was put into lines last, and the lines.
+    /// The waiting units that were put into lines last, and the lines.
     lines_of: Vec<WaitingUnit>,
     lines: Vec<String>,
     /// When the run was asked for a sample that it has not given.
@@ -147,7 +147,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Of a run that has not begun.
+    /// The follower of a run that has not begun.
     pub fn new(facts: RunFacts, node: NodeFacts, board: LiveBoard) -> Follower {
         Follower {
             facts,
@@ -181,7 +181,7 @@ impl Follower {
         }
     }
 
-    /// What samples hold, once the run has given one.
+    /// The layout of samples, once the run has given one.
     pub fn layout(&self) -> Option<Arc<SampleLayout>> {
         self.reading.as_ref().filter(|_| self.is_measured).map(|reading| Arc::clone(&reading.layout))
     }
@@ -241,7 +241,7 @@ impl Follower {
         }
     }
 
-    /// As [`Self::look`], but for the times at which rates are taken, and what units wait for.
+    /// As [`Self::look`], but without the times at which rates are taken, and without what units wait for.
     pub fn glance(&self, is_held: bool) -> LiveState {
         let now = self.clock.elapsed();
         let phase = match () {
@@ -254,9 +254,8 @@ impl Follower {
         let moment = self.moment(now);
         let [sim_us_per_second, messages_per_second, warp_instructions_per_second] = self.rates(moment);
         let gauges = self.board.values();
-        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
-        let ctas_ended = schedulers().map(|(_, done)| done).sum();
-        let ctas_planned = self.board.value(PLANNED_CTAS).filter(|planned| *planned > 0);
+        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(CTAS_DONE)?, *value)));
+        let work = Work::of(&self.board);
         let took = now.saturating_sub(self.began.unwrap_or(now)).saturating_sub(self.held);
         let mut gpus = self.gpus.clone();
         for gpu in &mut gpus {
@@ -281,9 +280,9 @@ impl Follower {
             sim_us_per_second,
             messages_per_second,
             warp_instructions_per_second,
-            ctas_ended,
-            ctas_planned,
-            estimate: estimate(ctas_ended, ctas_planned, took, self.facts.is_program),
+            ctas_ended: work.ended,
+            ctas_planned: work.planned,
+            estimate: estimate(&work, took, self.facts.is_program),
             kernels_ended: self.ended_by_gpu.values().sum(),
             kernels: self.ended.iter().chain(&self.resident).cloned().collect(),
             gpus,
@@ -296,7 +295,7 @@ impl Follower {
         }
     }
 
-    /// What units waited for at the last sample, a line for those that wait alike.
+    /// The lines about waiting units at the last sample: one line for all units that wait alike.
     pub fn waiting_lines(&mut self) -> Vec<String> {
         // Finding out who waits alike takes a while.
         if self.lines_of != self.waiting {
@@ -316,7 +315,7 @@ impl Follower {
     fn rates(&self, now: CountsAtTime) -> [f64; 3] {
         let mut before = self.past.front().copied().unwrap_or(now);
         if self.is_over {
-            // Those of the whole run, without what came before it and the time for which it was held.
+            // Those of the whole run, without the time before it and the time for which it was held.
             let began = self.began.unwrap_or_default() + self.held;
             before = CountsAtTime { wall: began, sim_ps: 0, messages: 0, instructions: 0 };
         }
@@ -382,12 +381,12 @@ impl Observer for Follower {
                 self.asked = None;
                 self.waiting = sample.waiting.to_vec();
             }
-            // Another observer's: what is shown is of the stretch from one question to the next.
+            // Another observer's: its values are about the stretch from one question to the next.
             SampleKind::Due if self.is_measured => return,
             SampleKind::Due => {}
             SampleKind::Last => {
                 (self.is_over, self.asked) = (true, None);
-                // What stays to be looked at is that of the whole run.
+                // The last values to be looked at are those of the whole run.
                 self.reading = self.reading.take().map(|reading| SampleReading::new(reading.layout, &self.node));
                 (self.measured, self.is_measured) = (SimTime::ZERO, false);
             }

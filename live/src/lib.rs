@@ -8,10 +8,11 @@
 //!
 //! A thread looks at the run five times a second of real time and asks it for a sample then, so that nothing is done per simulated time.
 //!
-//! **Invariant:** whoever looks, and however often, the results of the run are those of one that nobody looks at.
+//! **Invariant:** the results of a run do not depend on whether it is looked at, nor on how often.
 
 mod access;
-mod estimate;
+mod connections;
+pub mod estimate;
 mod follower;
 mod prometheus;
 mod server;
@@ -46,7 +47,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// How long a run that is over waits for pages to take how it ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a node runs.
+/// The node of a run, and the work on it.
 #[derive(Clone, Debug)]
 pub struct WhatRuns {
     /// The name of the workload or the program.
@@ -123,12 +124,12 @@ impl Live {
         Arc::clone(&self.follower) as Arc<Mutex<dyn Observer>>
     }
 
-    /// What holds the run, and asks it.
+    /// The control that holds the run, and asks it.
     pub fn control(&self) -> RunControl {
         self.control.clone()
     }
 
-    /// The run is over: says how it ended to whoever looks, and ends.
+    /// Ends the live side: says how the run ended to all who look at it.
     pub fn end(&mut self, ending: &str) {
         self.follower.lock().unwrap_or_else(PoisonError::into_inner).end(ending.to_owned());
         drop(self.stop.take());
@@ -192,6 +193,6 @@ async fn publish(shared: Arc<Shared>, mut memory: Option<SharedBoard>, mut stopp
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // What has been handed to connections is sent.
+    // Bytes that have been handed to connections are sent.
     tokio::time::sleep(Duration::from_millis(20)).await;
 }

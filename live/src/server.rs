@@ -1,30 +1,33 @@
 //! The run over HTTP, on 127.0.0.1.
 
 use super::access::{Refusal, parameter};
+use super::connections::{Connections, Visitor};
 use super::prometheus;
 use super::shared::{Order, Shared};
 use balar_protocol::SimTime;
+use futures::future::{Either, select};
 use futures::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE,
+};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 
-/// Connections at a time; others wait.
-const CONNECTIONS: usize = 64;
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 16 << 10;
 /// How long the head of a request may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a run is waited for that was asked what its units wait for.
+/// How long the server waits for a run that was asked what its units wait for.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// How far a step goes that does not say it.
 const STEP: SimTime = SimTime(1_000_000);
@@ -33,7 +36,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// What the page may do: it asks this server alone, and shows nothing from elsewhere.
+/// The rights of the page: it asks this server alone, and shows nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -42,31 +45,37 @@ type Answer = Response<Body>;
 
 /// Takes connections, for as long as it is polled.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Connections::default());
     loop {
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        let Ok((connection, _)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, say: it may pass.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, Infallible>(answer(&request, &shared).await) }
-            });
-            let mut builder = hyper::server::conn::http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-            // A client that breaks off, or sends what is no request, has had its answer.
-            let _ = builder.serve_connection(TokioIo::new(connection), service).await;
-            drop(place);
-        });
+        let (visitor, sent_away) = connections.enter();
+        tokio::spawn(talk(stream, visitor, sent_away, Arc::clone(&shared)));
     }
 }
 
-/// What there is, by path.
+/// Answers the requests of a connection, unless it is sent away before it has shown the token.
+async fn talk(stream: TcpStream, visitor: Visitor, sent_away: oneshot::Receiver<()>, shared: Arc<Shared>) {
+    let visitor = Arc::new(visitor);
+    let service = service_fn(move |request| {
+        let (shared, visitor) = (Arc::clone(&shared), Arc::clone(&visitor));
+        async move { Ok::<_, Infallible>(answer(&request, &shared, &visitor).await) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+    let connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A client that breaks off, or sends what is no request, has had its answer.
+    match select(connection, sent_away).await {
+        Either::Left(_) | Either::Right((Ok(()), _)) => {}
+        // Nobody sends it away any more.
+        Either::Right((Err(_), connection)) => drop(connection.await),
+    }
+}
+
+/// The resources, by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Page,
@@ -106,7 +115,7 @@ impl Endpoint {
     }
 }
 
-async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, visitor: &Visitor) -> Answer {
     let query = request.uri().query();
     if let Err(refusal) = shared.access.check(request.headers(), query) {
         let status = if refusal == Refusal::NoToken { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
@@ -114,8 +123,11 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
         if status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // A stranger has one answer.
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return answer;
     }
+    visitor.is_known().await;
     let Some(endpoint) = Endpoint::of(request.uri().path()) else {
         let text = "there is /, /metrics, /api/state, /api/events, /api/topology, /api/waiting, and to POST: /api/pause, \
                     /api/resume, /api/step?time=1us\n";
@@ -158,8 +170,7 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>) -> Answer {
 /// How far a step goes.
 fn step(query: Option<&str>) -> Result<SimTime, String> {
     let Some(given) = parameter(query, "time") else { return Ok(STEP) };
-    let text = given.replace("%20", " ").replace('+', " ");
-    match text.parse::<SimTime>() {
+    match given.parse::<SimTime>() {
         Ok(SimTime::ZERO) => Err("a step takes more than no time".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(format!("time: {error}")),
@@ -220,6 +231,7 @@ mod tests {
     fn steps_are_times_above_zero() {
         assert_eq!(step(None), Ok(STEP));
         assert_eq!(step(Some("time=250%20ns")), Ok(SimTime(250_000)));
+        assert_eq!(step(Some("time=250+n%73")), Ok(SimTime(250_000)));
         assert_eq!(step(Some("token=1&time=2us")), Ok(SimTime(2_000_000)));
         for wrong in ["time=0ns", "time=much", "time="] {
             assert!(step(Some(wrong)).is_err(), "{wrong}");

@@ -1,4 +1,4 @@
-//! What the parts of the live side share: the run, as it is followed and held.
+//! The state that the parts of the live side share: the run, as it is followed and held.
 
 use super::access::Access;
 use super::follower::Follower;
@@ -39,7 +39,7 @@ pub struct Shared {
     states: watch::Sender<Arc<LiveState>>,
 }
 
-/// What units wait for, or that nobody knows.
+/// The answer to the question what units wait for, or that it is not known.
 #[derive(Serialize)]
 struct WaitingReport {
     /// Has the run answered?
@@ -50,12 +50,12 @@ struct WaitingReport {
     sim_ps: u64,
     /// A line for units that wait alike.
     waiting: Vec<String>,
-    /// Why there is no answer, and what the run did last.
+    /// Why there is no answer, and the last sign of life of the run.
     silence: Option<String>,
 }
 
 impl Shared {
-    /// Of a run that has not begun.
+    /// The state of a run that has not begun.
     pub fn new(access: Access, picture: String, follower: Arc<Mutex<Follower>>, control: RunControl) -> Shared {
         Shared { access, picture, follower, control, states: watch::Sender::new(Arc::default()) }
     }
@@ -124,7 +124,7 @@ impl Shared {
         Ok(self.control.is_held())
     }
 
-    /// What units wait for now, as JSON, or after `limit` that the run has not said it.
+    /// The waiting units as JSON, or, after `limit`, that the run has not answered.
     pub async fn waiting(&self, limit: Duration) -> String {
         let before = {
             let mut follower = self.follower();

@@ -1,4 +1,4 @@
-//! What is told of a run that is under way: one document, for the page, for scripts and for `watch`.
+//! The state of a run that is under way: one document, for the page, for scripts and for `watch`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub enum Phase {
     Preparing,
     /// It goes on.
     Running,
-    /// It is held, by whoever asked for that.
+    /// It is held, because a user asked for that.
     Held,
     /// Nothing is left to simulate; the result is checked and written.
     Concluding,
@@ -71,7 +71,7 @@ pub struct LiveState {
     pub ctas_ended: u64,
     /// CTAs of all launches, where that is known.
     pub ctas_planned: Option<u64>,
-    /// What is left.
+    /// The time that is left.
     pub estimate: Estimate,
     /// Launches that have ended.
     pub kernels_ended: u64,
@@ -79,7 +79,7 @@ pub struct LiveState {
     pub kernels: Vec<Kernel>,
     /// GPUs.
     pub gpus: Vec<Gpu>,
-    /// What is outside of the GPUs.
+    /// Measurements outside of the GPUs.
     pub node: Vec<Measured>,
     /// How busy units are, by path, in percent.
     pub units: BTreeMap<String, f32>,
@@ -89,7 +89,7 @@ pub struct LiveState {
     pub measured_from_ps: u64,
     /// Up to here.
     pub measured_to_ps: u64,
-    /// Of a run that stands still: what units wait for, a line for those that wait alike.
+    /// Where a run stands still, its waiting units: one line for all units that wait alike.
     pub waiting: Vec<String>,
 }
 
@@ -108,14 +108,14 @@ pub struct RunFacts {
     pub is_program: bool,
 }
 
-/// What is left of a run.
+/// The time that is left of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Real time that is left, where there is something to go by.
     pub seconds_left: Option<f64>,
     /// How much is done, from 0 to 1, where the whole is known.
     pub fraction: Option<f64>,
-    /// What this is based on, or why nothing is known.
+    /// The basis of the estimate, or why nothing is known.
     pub basis: String,
 }
 
@@ -153,7 +153,7 @@ pub struct Gpu {
     pub ctas_ended: u64,
     /// How busy its parts are, in percent.
     pub utilisation: Vec<Share>,
-    /// What its warps did, in percent of the cycles of resident warps; what none did is not there.
+    /// The activity of its warps, in percent of the cycles of resident warps; activities with no cycles are left out.
     pub stalls: Vec<Share>,
     /// All that is measured of it.
     pub metrics: Vec<Measured>,
@@ -162,7 +162,7 @@ pub struct Gpu {
 /// A part of a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Of what.
+    /// Its name.
     pub name: String,
     /// From 0 to 100; none where nothing was measured.
     pub percent: Option<f64>,
@@ -173,7 +173,7 @@ pub struct Share {
 pub struct Measured {
     /// Its name: letters, digits and underscores.
     pub name: String,
-    /// The value; none of a quotient without a divisor.
+    /// The value; none for a quotient without a divisor.
     pub value: Option<f64>,
     /// Its unit of measure.
     pub unit: String,
@@ -184,13 +184,13 @@ pub struct Measured {
 }
 
 impl LiveState {
-    /// As JSON.
+    /// The state as JSON.
     pub fn json(&self) -> String {
         // Numbers and texts alone: it cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Why it is not known what a run does that does not answer, and what it did last. `None` where it does answer.
+    /// Why the state of a run that does not answer is not known, and its last sign of life. `None` where it does answer.
     pub fn silence(&self) -> Option<String> {
         if self.unanswered_seconds < 2.0 || matches!(self.phase, Phase::Ended | Phase::Concluding) {
             return None;

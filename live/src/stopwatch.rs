@@ -1,4 +1,4 @@
-//! Real time, for what is shown of a run.
+//! Real time, for the display of a run.
 #![expect(clippy::disallowed_types, reason = "how long a run takes is shown, not simulated")]
 
 use std::time::{Duration, Instant};

@@ -1,9 +1,8 @@
 //! A state in words: parts of the screen, and all that is shown where there is no screen.
 
+use super::estimate::in_words;
 use super::state::{Kernel, LiveState, Phase};
-use indicatif::HumanDuration;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// A number of something with a prefix: "12.3M ".
 pub fn short(value: f64) -> String {
@@ -25,14 +24,11 @@ pub fn simulated(picoseconds: u64) -> String {
     }
 }
 
-/// What is left, and why that is believed.
+/// The time that is left, and why that is believed.
 pub fn left(state: &LiveState) -> String {
     let estimate = &state.estimate;
     match estimate.seconds_left {
-        Some(seconds) => {
-            let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-            format!("about {} left ({})", HumanDuration(seconds), estimate.basis)
-        }
+        Some(seconds) => format!("{} ({})", in_words(seconds), estimate.basis),
         None => format!("left: {}", estimate.basis),
     }
 }

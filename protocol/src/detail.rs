@@ -42,6 +42,11 @@ impl KernelPattern {
     pub fn new(matches: impl Fn(&str) -> bool + Send + Sync + 'static) -> KernelPattern {
         KernelPattern(Arc::new(matches))
     }
+
+    /// Is it a kernel of this name?
+    pub fn matches(&self, kernel: &str) -> bool {
+        (self.0)(kernel)
+    }
 }
 
 impl fmt::Debug for KernelPattern {

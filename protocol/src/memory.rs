@@ -17,6 +17,7 @@ use crate::ports::Side;
 use crate::time::SimTime;
 use crate::translation::Aperture;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Bytes of a cache line.
 pub const LINE_BYTES: u64 = 128;
@@ -110,7 +111,7 @@ pub enum Scope {
 }
 
 /// A request for one line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRequest {
     /// Address of the line in device memory, a multiple of [`LINE_BYTES`].
     pub line: u64,
@@ -150,7 +151,7 @@ pub enum ServedBy {
 }
 
 /// The answer to a [`MemoryRequest`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryResponse {
     /// The request's line.
     pub line: u64,
@@ -179,6 +180,41 @@ impl MemoryRequest {
         full_sectors(self.written_words)
     }
 
+    /// The store that stands for this one and `other`: the sectors and words of both, and the bytes of both up to those of the sectors,
+    /// for no mask says which bytes they share. It keeps the number and the return port of this one.
+    ///
+    /// ```
+    /// use balar_protocol::memory::{MemoryKind, MemoryRequest};
+    /// let store = MemoryRequest { kind: MemoryKind::Store, launch: 1, ..MemoryRequest::default() };
+    /// // Sector 0 in full, and the first eight bytes of sector 1.
+    /// let first = MemoryRequest { sectors: 0b01, written_words: 0x00ff, data_bytes: 32, ..store };
+    /// let second = MemoryRequest { sectors: 0b10, written_words: 0x0300, data_bytes: 8, ..store };
+    /// let both = first.combine(&second).expect("they are of one line and one launch");
+    /// assert_eq!((both.sectors, both.written_words, both.data_bytes, both.full_sectors()), (0b11, 0x03ff, 40, 0b01));
+    /// // What is written twice is sent once.
+    /// assert_eq!(both.combine(&first).map(|all| all.data_bytes), Some(64));
+    /// assert_eq!(first.combine(&MemoryRequest { launch: 2, ..second }), None);
+    /// ```
+    ///
+    /// `None` where the two may not be combined: one of them is no store or not of [`Scope::Weak`], or they differ in line, launch or
+    /// aperture.
+    #[must_use]
+    pub fn combine(&self, other: &MemoryRequest) -> Option<MemoryRequest> {
+        let is_weak_store = |request: &MemoryRequest| request.kind == MemoryKind::Store && request.scope == Scope::Weak;
+        let place = |request: &MemoryRequest| (request.line, request.launch, request.aperture);
+        if !is_weak_store(self) || !is_weak_store(other) || place(self) != place(other) {
+            return None;
+        }
+        let sectors = self.sectors | other.sectors;
+        let room = sector_count(sectors) as u16 * SECTOR_BYTES as u16;
+        Some(MemoryRequest {
+            sectors,
+            written_words: self.written_words | other.written_words,
+            data_bytes: self.data_bytes.saturating_add(other.data_bytes).min(room),
+            ..*self
+        })
+    }
+
     /// The response to this request, of a unit that fetched nothing for it.
     pub const fn response(&self, hit_sectors: u8, served_by: ServedBy) -> MemoryResponse {
         MemoryResponse {
@@ -195,6 +231,60 @@ impl MemoryRequest {
     }
 }
 
+/// An address as people read it.
+struct Hexadecimal(u64);
+
+impl fmt::Debug for Hexadecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for MemoryRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRequest")
+            .field("line", &Hexadecimal(self.line))
+            .field("id", &self.id)
+            .field("launch", &self.launch)
+            .field("return_port", &self.return_port)
+            .field("data_bytes", &self.data_bytes)
+            .field("written_words", &Hexadecimal(u64::from(self.written_words)))
+            .field("sectors", &self.sectors)
+            .field("operations", &self.operations)
+            .field("kind", &self.kind)
+            .field("scope", &self.scope)
+            .field("aperture", &self.aperture)
+            .finish()
+    }
+}
+
+impl fmt::Debug for MemoryResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryResponse")
+            .field("line", &Hexadecimal(self.line))
+            .field("id", &self.id)
+            .field("launch", &self.launch)
+            .field("return_port", &self.return_port)
+            .field("sectors", &self.sectors)
+            .field("hit_sectors", &self.hit_sectors)
+            .field("fetched_sectors", &self.fetched_sectors)
+            .field("kind", &self.kind)
+            .field("served_by", &self.served_by)
+            .finish()
+    }
+}
+
+impl fmt::Debug for MemoryBurst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBurst")
+            .field("address", &Hexadecimal(self.address))
+            .field("bytes", &self.bytes)
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .finish()
+    }
+}
+
 impl MemoryResponse {
     /// Bytes of data that it carries.
     pub const fn data_bytes(&self) -> u64 {
@@ -206,7 +296,7 @@ impl MemoryResponse {
 ///
 /// It stands for one [`MemoryRequest`] a line, in ascending order, with the sectors that its bytes touch: it takes as long, and counts
 /// as many. Memories answer it once; caches and crossbars do not take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryBurst {
     /// Address of the first byte.
     pub address: u64,
@@ -308,6 +398,39 @@ mod tests {
             assert_eq!(words_of(mask).count_ones(), 8 * mask.count_ones());
             let without = |word: u32| full_sectors(words_of(mask) & !(1 << word));
             assert!((0..32).all(|word| without(word) == mask & !(1 << (word / 8))));
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_in_hexadecimal() {
+        let request = MemoryRequest { line: 123_145_302_704_384, id: 7, ..MemoryRequest::default() };
+        let text = format!("{request:?} {:?}", request.response(0, ServedBy::L2));
+        assert_eq!(text.matches("line: 0x700000060100, id: 7").count(), 2, "{text}");
+        let burst = MemoryBurst { address: 0x140, bytes: 4096, id: 3, kind: MemoryKind::Load };
+        assert_eq!(format!("{burst:?}"), "MemoryBurst { address: 0x140, bytes: 4096, id: 3, kind: Load }");
+    }
+
+    #[test]
+    fn only_ordinary_stores_of_one_line_and_launch_are_combined() {
+        let store = MemoryRequest {
+            line: 0x80,
+            launch: 1,
+            sectors: 0b1,
+            data_bytes: 4,
+            kind: MemoryKind::Store,
+            ..MemoryRequest::default()
+        };
+        // Two stores of four bytes to one sector, which may be the same bytes or not.
+        assert_eq!(store.combine(&store).map(|both| (both.sectors, both.data_bytes)), Some((0b1, 8)));
+        for other in [
+            MemoryRequest { line: 0x100, ..store },
+            MemoryRequest { launch: 2, ..store },
+            MemoryRequest { kind: MemoryKind::Load, ..store },
+            MemoryRequest { kind: MemoryKind::Reduction, ..store },
+            MemoryRequest { scope: Scope::Device, ..store },
+            MemoryRequest { aperture: Aperture::Host, ..store },
+        ] {
+            assert_eq!((store.combine(&other), other.combine(&store)), (None, None), "{other:?}");
         }
     }
 

@@ -74,5 +74,5 @@ def call(arguments: Sequence[PathLike], *, cwd: Optional[PathLike] = None, accep
 
 
 def version() -> str:
-    """The version of the program: "0.1.0"."""
+    """The version of the program: "0.2.0"."""
     return call(["--version"]).split()[-1]

@@ -13,6 +13,17 @@ from ._program import PathLike, call
 from ._run import Run, _sets
 
 
+#: By level of memory: its colour and the mark of points, as the program's own chart has them.
+_LEVELS = {"L1": ("#0072B2", "s"), "L2": ("#009E73", "^"), "DRAM": ("#D55E00", "o")}
+#: Those of other levels.
+_OTHER_LEVEL = ("#CC79A7", "s")
+
+
+def _is_shown(value: Any) -> bool:
+    """Whether a logarithmic axis has a place for it: an absent figure is None or no number."""
+    return value is not None and value == value and 0 < value < float("inf")
+
+
 class Roofline:
     """What ``balar-actors roofline`` has measured, from its folder. A notebook shows its chart."""
 
@@ -56,7 +67,10 @@ class Roofline:
         return self.table("placement", frame)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws the ceilings and what is placed into matplotlib axes, new ones without any, and gives them."""
+        """Draws the ceilings and what is placed into matplotlib axes, new ones without any, and gives them.
+
+        A program has a mark for each level of memory whose bytes it moved. Those without any are named below the axis.
+        """
         import matplotlib.pyplot as pyplot
 
         if ax is None:
@@ -65,21 +79,37 @@ class Roofline:
         levels, peaks = measured["gbytes"]["data"], measured["gflops"]["data"]
         top = max((peak for _, peak in peaks), default=1.0)
         for name, bandwidth in levels:
-            ax.plot([0.01, top / bandwidth], [0.01 * bandwidth, top], label=f"{name} {bandwidth:.0f} GB/s")
+            colour, _ = _LEVELS.get(name, _OTHER_LEVEL)
+            label = f"{name} {bandwidth:.0f} GB/s"
+            ax.plot([0.01, top / bandwidth], [0.01 * bandwidth, top], color=colour, label=label)
         for name, peak in peaks:
             ax.axhline(peak, color="black", linewidth=1)
             ax.annotate(f"{name} {peak:.0f}", (100.0, peak), ha="right", va="bottom")
-        if (self.path / "placement.csv").is_file():
-            rows = self.placement()
-            columns = ("name", "flops_per_dram_byte", "gigaflops")
-            for name, intensity, rate in zip(*(list(rows[column]) for column in columns)):
-                # Kernels without operations, or without bytes, are nowhere.
-                if intensity and rate and intensity == intensity and intensity > 0 and rate > 0:
-                    ax.plot([intensity], [rate], "o")
-                    ax.annotate(str(name), (intensity, rate))
-        ax.set(xscale="log", yscale="log", xlim=(0.01, 100.0), xlabel="FLOP/byte", ylabel="GFLOP/s")
+        left_out = self._plot_placed(ax, [name for name, _ in levels])
+        below = f"FLOP/byte\nnot drawn: {', '.join(left_out)}" if left_out else "FLOP/byte"
+        ax.set(xscale="log", yscale="log", xlim=(0.01, 100.0), xlabel=below, ylabel="GFLOP/s")
         ax.legend()
         return ax
+
+    def _plot_placed(self, ax: Any, levels: List[str]) -> List[str]:
+        """Draws what is placed, and gives the names of what has no place: it has no operations, or moved no bytes."""
+        left_out: List[str] = []
+        if not (self.path / "placement.csv").is_file():
+            return left_out
+        rows = self.placement()
+        of_levels = [(level, list(rows[f"flops_per_{level.lower()}_byte"])) for level in levels if level in _LEVELS]
+        for at, (name, rate) in enumerate(zip(list(rows["name"]), list(rows["gigaflops"]))):
+            marks = [(level, values[at]) for level, values in of_levels if _is_shown(values[at])]
+            if not _is_shown(rate) or not marks:
+                left_out.append(str(name))
+                continue
+            ax.plot([intensity for _, intensity in marks], [rate] * len(marks), color="gray", linewidth=1)
+            for level, intensity in marks:
+                colour, mark = _LEVELS[level]
+                ax.plot([intensity], [rate], mark, color=colour)
+            beside = (marks[-1][1], rate)
+            ax.annotate(str(name), beside, xytext=(6, 0), textcoords="offset points", va="center")
+        return left_out
 
 
 def read_roofline(path: PathLike) -> Roofline:

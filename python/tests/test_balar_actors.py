@@ -109,10 +109,30 @@ def test_rooflines(vectoradd: balar.Run) -> None:
     roofline = balar.roofline("k20x_node", runs=[vectoradd], by_kernel=True, options=options)
     ceilings = roofline.ceilings()
     assert "FP64" in list(ceilings["ceiling"])
-    assert list(roofline.placement()["name"]) == ["vectoradd", "vectorAdd"]
+    assert list(roofline.placement()["name"]) == ["vectorAdd"]
     assert roofline.document["empirical"]["gbytes"]["data"]
     assert roofline._repr_svg_().startswith("<svg")
     assert roofline.plot().get_xlabel() == "FLOP/byte"
     with pytest.raises(FileNotFoundError, match="there are bandwidth, ceilings"):
         roofline.table("reuse")
     assert balar.read_roofline(roofline.path).svg == roofline.svg
+
+
+def test_a_plot_has_the_colours_of_the_chart_and_names_what_it_leaves_out(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    levels = {"data": [["L2", 500.0], ["DRAM", 100.0]]}
+    document = {"empirical": {"gbytes": levels, "gflops": {"data": [["GFLOPs", 1000.0]]}}}
+    (tmp_path / "roofline.json").write_text(json.dumps(document))
+    columns = "name,time_us,gigaflops,flops_per_l1_byte,flops_per_l2_byte,flops_per_dram_byte,roof,percent_of_roof"
+    rows = ["gemm,1,50,0.5,2,,L2,5", "bfs,1,0,0,0,0,,"]
+    (tmp_path / "placement.csv").write_text("\n".join([columns, *rows]) + "\n")
+    axes = balar.read_roofline(tmp_path).plot()
+    colours = {line.get_label(): line.get_color() for line in axes.get_lines()}
+    # Those of the program's own chart: green for the L2, vermilion for DRAM.
+    assert (colours["L2 500 GB/s"], colours["DRAM 100 GB/s"]) == ("#009E73", "#D55E00")
+    marks = [line for line in axes.get_lines() if line.get_marker() not in ("None", None, "")]
+    shown = [(line.get_color(), list(line.get_xdata()), list(line.get_ydata())) for line in marks]
+    assert shown == [("#009E73", [2.0], [50.0])]
+    assert "gemm" in [text.get_text() for text in axes.texts]
+    assert axes.get_xlabel() == "FLOP/byte\nnot drawn: bfs"

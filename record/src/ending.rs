@@ -9,6 +9,8 @@ pub enum Ending {
     Completed,
     /// At `--stop-at`.
     StopTime,
+    /// After so many launches: `--launches`.
+    Launches(u32),
     /// By Ctrl-C.
     Interrupted,
     /// By SIGTERM.
@@ -31,6 +33,7 @@ impl Ending {
         match self {
             Ending::Completed => "completed",
             Ending::StopTime => "stop_time",
+            Ending::Launches(_) => "launches",
             Ending::Interrupted => "interrupted",
             Ending::Terminated => "terminated",
             Ending::WallLimit => "wall_limit",

@@ -30,7 +30,7 @@ fn write_value(value: &impl Serialize, mut writer: &mut dyn Write) -> io::Result
     writer.write_all(b"\n")
 }
 
-/// Breaks lines in the two outermost levels, and keeps what is within them on a line.
+/// Breaks lines in the two outermost levels, and keeps inner levels on one line.
 #[derive(Default)]
 struct LineFormatter {
     depth: usize,

@@ -23,6 +23,10 @@ pub fn full_name(name: &str) -> String {
 
 /// The longest name that tables show as it is.
 const LIMIT: usize = 60;
+/// The longest name that is shown at all: longer ones lose their middle.
+const LONGEST: usize = 140;
+/// Letters of the end of a name that has lost its middle.
+const KEPT_END: usize = 40;
 /// Arguments of templates within each other, at most, that an abridged name shows.
 const DEEPEST: usize = 3;
 /// The same, where names would read alike otherwise.
@@ -73,13 +77,23 @@ impl Abridged {
         let path = NameReader { rest: readable }.path();
         let fits = |depth: &usize| path.render(*depth).chars().count() <= LIMIT;
         let depth = (0..=DEEPEST).rev().find(fits).unwrap_or(0);
-        Some(Abridged { text: path.render(depth), path, depth })
+        Some(Abridged { text: without_middle(path.render(depth)), path, depth })
     }
 
     fn deepen(&mut self) {
         self.depth += 1;
-        self.text = self.path.render(self.depth);
+        self.text = without_middle(self.path.render(self.depth));
     }
+}
+
+/// A text of at most [`LONGEST`] letters: a name without scopes and templates, such as one that cannot be demangled, may have thousands.
+fn without_middle(text: String) -> String {
+    let letters = text.chars().count();
+    if letters <= LONGEST {
+        return text;
+    }
+    let start = text.chars().take(LONGEST - KEPT_END - 3);
+    start.chain("...".chars()).chain(text.chars().skip(letters - KEPT_END)).collect()
 }
 
 /// A name with the scopes that it is in.
@@ -92,7 +106,7 @@ struct Path {
 #[derive(Debug, Default)]
 struct Component {
     base: String,
-    /// The arguments of a template, and what follows them.
+    /// The arguments of a template, and the text behind them.
     arguments: Option<(Vec<Path>, String)>,
     /// Whether parameters follow.
     is_function: bool,
@@ -152,7 +166,7 @@ impl NameReader<'_> {
             match letter {
                 '<' => component.arguments = Some((self.arguments(), String::new())),
                 '(' => {
-                    // What an anonymous namespace is called, or parameters.
+                    // The name of an anonymous namespace, or parameters.
                     component.is_function |= !self.rest.starts_with("anonymous namespace)");
                     self.skip_parameters();
                 }
@@ -180,7 +194,7 @@ impl NameReader<'_> {
         }
     }
 
-    /// Leaves out what comes before the bracket that closes parameters, and the bracket.
+    /// Leaves out the text before the bracket that closes parameters, and the bracket.
     fn skip_parameters(&mut self) {
         let mut open = 1;
         while let Some(letter) = self.rest.chars().next().filter(|_| open > 0) {
@@ -208,7 +222,7 @@ impl NameReader<'_> {
     }
 }
 
-/// Is that what a kernel is called, in the code or in its source?
+/// Is the kernel called that, in the code or in its source?
 pub fn is_named(regex: &Regex, kernel: &str) -> bool {
     regex.is_match(kernel) || regex.is_match(&readable_name(kernel))
 }
@@ -251,6 +265,9 @@ mod tests {
         }
         assert_eq!(short_name("_Z5scaleIfEvPT_i"), "scale<float>");
         assert_eq!(short_name(&"name_".repeat(20)), "name_".repeat(20));
+        let long = short_name(&format!("_Zbegin{}end", "name_".repeat(800)));
+        assert_eq!(long.chars().count(), 140, "{long}");
+        assert!(long.starts_with("_Zbeginname_") && long.contains("...") && long.ends_with("name_end"), "{long}");
     }
 
     /// Names of kernels of Kokkos, shortened.

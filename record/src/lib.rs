@@ -1,17 +1,17 @@
-//! The record of a run: what is known of it when it has ended, its metrics, and how all that lies in a folder.
+//! The record of a run: the facts that are known when it has ended, its metrics, and the folder that holds all of them.
 //!
 //! | room | what it has |
 //! |---|---|
-//! | `result`, `ending`, `timing`, `sampled` | the record: why the run ended, what of it was timed, what was sampled |
+//! | `result`, `ending`, `timing`, `sampled` | the record: why the run ended, which launches of it were timed, its samples |
 //! | `json` | its document |
-//! | `kernel_name`, `unfinished`, `ranges` | kernels by their names, those that were still running, and what belongs to NVTX ranges |
-//! | `metrics` | what units count, under the names that users of profilers know |
-//! | `series` | the same over time: tables of what samples have |
-//! | `run_folder` | the folder of a run, as it is read |
-//! | `system` | what is told of failures, and how files are read and written |
+//! | `kernel_name`, `unfinished`, `ranges` | kernels by their names, kernels that were still running, and the sums of NVTX ranges |
+//! | `metrics` | the counters of units, under the names that users of profilers know |
+//! | `series` | the same over time: tables of the values of samples |
+//! | `run_folder` | reading the folder of a run |
+//! | `system` | reports of failures, and reading and writing of files |
 //! | `sample` | a record to test with |
 //!
-//! **Invariant:** nothing here knows of options and commands, and nothing changes what is simulated.
+//! **Invariant:** nothing here knows of options and commands, and nothing changes the simulation.
 
 pub mod ending;
 pub mod json;

@@ -1,4 +1,4 @@
-//! Kernels by the named ranges that they were launched in (NVTX): what a program calls its steps, modules and operators.
+//! Kernels by the named ranges that they were launched in (NVTX), which a program opens for its steps, modules and operators.
 
 use balar_protocol::ranges::RangePath;
 use std::cmp::Reverse;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The row of launches that are in no range.
 pub const IN_NO_RANGE: &str = "(in no range)";
 
-/// What launches took together.
+/// The sums of several launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeSums {
     /// Launches.
@@ -23,7 +23,7 @@ pub struct RangeSums {
 }
 
 impl RangeSums {
-    /// Of one launch; `picoseconds` is `None` where its time was not simulated.
+    /// The sums of one launch; `picoseconds` is `None` where its time was not simulated.
     pub fn of_launch(picoseconds: Option<u64>, cycles: u64, instructions: u64) -> RangeSums {
         let timed = u64::from(picoseconds.is_some());
         RangeSums { launches: 1, timed, picoseconds: picoseconds.unwrap_or(0), cycles, instructions }
@@ -55,14 +55,14 @@ pub fn by_range(launches: impl Iterator<Item = (Option<RangePath>, RangeSums)>) 
 pub struct RangeRow {
     /// In how many others it stands.
     pub depth: usize,
-    /// Its name; of a range that has nothing but another one in it, both names, and so on.
+    /// Its name. A range that has nothing but another one in it has both names, and so on.
     pub name: String,
-    /// What its launches took, and those of ranges in it, in each run.
+    /// The sums of its launches and of the launches of ranges in it, in each run.
     pub sums: Vec<RangeSums>,
 }
 
 impl RangeRow {
-    /// What decides which comes first: the time in the run in which it takes longest, then instructions.
+    /// The order of ranges: the time in the run in which a range takes longest, then instructions.
     fn weight(&self) -> (u64, u64) {
         weight(&self.sums)
     }

@@ -19,7 +19,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What went wrong in a run.
+/// A failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// In words.
@@ -37,7 +37,7 @@ pub struct RunRecord {
     pub workload: String,
     /// All its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
-    /// The code that ran: "ptx", "sass" or "mixed", with what assembled it: "sass, assembled by ptxas 12.9".
+    /// The code that ran: "ptx", "sass" or "mixed", with its assembler: "sass, assembled by ptxas 12.9".
     pub isa: String,
     /// Why it ended.
     pub ending: Ending,
@@ -47,15 +47,15 @@ pub struct RunRecord {
     pub wall: Duration,
     /// Threads that simulated.
     pub threads: usize,
-    /// What the units wrote.
+    /// The counters that the units wrote.
     pub statistics: StatisticSink,
-    /// What of it was timed.
+    /// Which of its launches were timed.
     pub timing: Timing,
-    /// What was counted of each instruction, where that was asked for.
+    /// The counts of each instruction, where they were asked for.
     pub profiles: Option<Vec<KernelProfile>>,
-    /// What the units did when, where that was asked for.
+    /// The activity of the units over time, where it was asked for.
     pub timeline: Option<Vec<UnitTimeline>>,
-    /// What was sampled, for the counter tracks of the timeline.
+    /// Samples, for the counter tracks of the timeline.
     pub series: Vec<SampledCounter>,
     /// Facts about the node.
     pub node: NodeFacts,
@@ -137,13 +137,13 @@ impl RunRecord {
             Ending::Deadlock(_) | Ending::WallLimit => ExitStatus::DeadlockOrLimit,
             Ending::Interrupted => ExitStatus::Interrupted,
             Ending::Terminated => ExitStatus::Terminated,
-            Ending::StopTime => ExitStatus::Done,
+            Ending::StopTime | Ending::Launches(_) => ExitStatus::Done,
             Ending::Completed if program.is_some_and(|program| !program.finished) => ExitStatus::DeadlockOrLimit,
             Ending::Completed => ExitStatus::Done,
         }
     }
 
-    /// What went wrong, in words; `None` where nothing did.
+    /// The failure in words; `None` where there was none.
     pub fn problem(&self) -> Option<String> {
         let Cause { text, is_partial } = self.cause()?;
         if let Some(unit) = &self.given_up {
@@ -152,7 +152,7 @@ impl RunRecord {
         Some(if is_partial { format!("{text}; the statistics are partial") } else { text })
     }
 
-    /// What went wrong, and whether the statistics are only those up to then.
+    /// The failure, and whether the statistics reach only up to it.
     pub fn cause(&self) -> Option<Cause> {
         let program = self.statistics.outcome.as_ref();
         let of_all = |text: String| Some(Cause { text, is_partial: false });
@@ -179,6 +179,19 @@ impl RunRecord {
             }
             _ => None,
         }
+    }
+
+    /// Launches that CUDA refused in a program that went on all the same, in words; `None` where there are none, and where the program itself
+    /// failed, which is told as what went wrong.
+    pub fn refused_launches(&self) -> Option<String> {
+        let program = self.statistics.outcome.as_ref().filter(|program| program.error.is_none())?;
+        let first = program.first_refused.as_ref()?;
+        let others = match program.launches_refused.saturating_sub(1) {
+            0 => String::new(),
+            1 => "; 1 more launch was refused".to_owned(),
+            others => format!("; {others} more launches were refused"),
+        };
+        Some(format!("{first}{others}; the program went on"))
     }
 
     /// Where a run was when `what` ended it.
@@ -275,7 +288,7 @@ pub struct ResultDocument<'a> {
     pub verified: Option<bool>,
     /// Why the run ended.
     pub ended_by: &'static str,
-    /// What went wrong.
+    /// The failure in words.
     pub problem: Option<String>,
     /// Simulated time at the end; `null` where nothing was timed.
     pub sim_time_ps: Option<u64>,
@@ -308,7 +321,7 @@ pub struct MetricEntry {
     pub instances: u64,
     /// Their sum; `null` of a quotient.
     pub sum: Option<Value>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<Value>,
     /// The least.
     pub min: Option<Value>,
@@ -380,7 +393,7 @@ impl KernelEntry<'_> {
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
         let counters = &self.0.counters.ctas;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
-        // Of a launch that was not timed, what needs timing is 0.
+        // Counts of a launch that was not timed are 0 where they need timing.
         [
             ("inst_executed_per_cycle", of(counters.inst_executed, self.0.cycles)),
             ("thread_inst_executed_per_inst_executed", of(counters.thread_inst_executed, counters.inst_executed)),
@@ -509,7 +522,7 @@ mod tests {
         record.statistics.kernels = kernels.into_iter().collect();
     }
 
-    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended.
+    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended while 2 were under way.
     fn interrupted() -> RunRecord {
         let mut record = record();
         record.ending = Ending::Interrupted;
@@ -517,9 +530,29 @@ mod tests {
         change(&mut record, 2, |kernel| {
             (kernel.completed, kernel.end_ps, kernel.cycles) = (false, end, 77);
             kernel.name = "_Z4spinIiEvPVT_".into();
-            kernel.counters.ctas.ctas_launched = 3;
+            (kernel.counters.ctas.ctas_launched, kernel.ctas_unfinished) = (5, 2);
         });
         record
+    }
+
+    #[test]
+    fn refused_launches_are_told_where_the_program_went_on() {
+        let mut record = record();
+        assert_eq!(record.refused_launches(), None);
+        let program = program(&mut record);
+        program.first_refused = Some("the launch of kernel k was refused: cudaErrorInvalidConfiguration".to_owned());
+        program.launches_refused = 1;
+        let said = "the launch of kernel k was refused: cudaErrorInvalidConfiguration";
+        assert_eq!(record.refused_launches(), Some(format!("{said}; the program went on")));
+        let told = |record: &mut RunRecord, count, error: Option<&str>| {
+            let program = self::program(record);
+            (program.launches_refused, program.error) = (count, error.map(str::to_owned));
+            record.refused_launches()
+        };
+        let three = told(&mut record, 3, None);
+        assert_eq!(three, Some(format!("{said}; 2 more launches were refused; the program went on")));
+        assert_eq!(record.status(), ExitStatus::Done);
+        assert_eq!(told(&mut record, 3, Some("a trap")), None);
     }
 
     #[test]

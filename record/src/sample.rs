@@ -1,4 +1,4 @@
-//! A record to test with: what prints a run, writes it or reads it is tested on the same one.
+//! A record to test with: printing, writing and reading of a run are tested on the same one.
 
 use crate::ending::Ending;
 use crate::json::to_text;
@@ -56,6 +56,7 @@ pub fn record() -> RunRecord {
                 },
                 ..KernelCounters::default()
             },
+            ctas_unfinished: 0,
         });
     }
     statistics.outcome = Some(ProgramOutcome {
@@ -63,6 +64,8 @@ pub fn record() -> RunRecord {
         verification: Verification::Passed,
         error: None,
         printed: Vec::new(),
+        launches_refused: 0,
+        first_refused: None,
         results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
     });
     RunRecord {

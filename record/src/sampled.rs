@@ -9,7 +9,7 @@ pub struct SampledCounter {
     pub gpu: (usize, String),
     /// Name of the track.
     pub name: String,
-    /// What the values are of.
+    /// Unit of measure of the values.
     pub unit: String,
     /// Times and values, in order of time: each value holds from its time on.
     pub values: Vec<(SimTime, f64)>,

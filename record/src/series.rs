@@ -1,4 +1,4 @@
-//! What a time series has: tables, their columns, and the rows that a sample makes.
+//! A time series: tables, their columns, and the rows that a sample makes.
 
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::rollup::pattern;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// A table of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// What is outside of the GPUs: host CPU, links, unified memory. A row a sample.
+    /// The units outside of the GPUs: host CPU, links, unified memory. A row a sample.
     Node,
     /// The units of each GPU. A row for each at each sample.
     Gpu,
-    /// What the CTAs of a launch did. A row for each launch that was there since the sample before.
+    /// The work of the CTAs of a launch. A row for each launch that was there since the sample before.
     Launch,
 }
 
@@ -90,11 +90,11 @@ pub struct Row<'a> {
     pub time: SimTime,
     /// Whose numbers.
     pub subject: &'a Subject,
-    /// By column; none where there is no value.
+    /// The values by column; none where there is no value.
     pub values: &'a [Option<Value>],
 }
 
-/// Metrics of a series for which no names are given: what most people look at first.
+/// Metrics of a series for which no names are given: the ones that most people look at first.
 pub const USUAL: &[&str] = &[
     "sm.cycles_active",
     "sm.warp_cycles_active",
@@ -132,14 +132,14 @@ pub const USUAL: &[&str] = &[
     "uvm.bytes",
 ];
 
-/// Columns, with what their values are made of.
+/// Columns, with the sources of their values.
 #[derive(Clone, Default)]
 struct Sources {
     columns: Vec<Column>,
     metrics: Vec<MetricSource>,
 }
 
-/// What the values of a column are made of.
+/// The sources of the values of a column.
 #[derive(Clone)]
 struct MetricSource {
     metric: CompiledMetric,
@@ -192,7 +192,7 @@ pub struct Tables {
     outside: Vec<MetricSource>,
     gpus: Vec<GpuRows>,
     launches: BTreeMap<LaunchId, Tracked>,
-    /// What a launch begins with.
+    /// The sources of the columns of a launch.
     of_launch: Vec<MetricSource>,
     columns: BTreeMap<Table, Vec<Column>>,
     /// By unit of the engine: the rows of units that it, or parts of it, are in.
@@ -206,7 +206,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Of a node, with the metrics and counters that are selected, or the usual ones.
+    /// The tables of a node, with the metrics and counters that are selected, or the usual ones.
     pub fn new(node: &NodeFacts, wanted: &[&str], layout: &SampleLayout) -> Tables {
         let units = placed_units(&layout.rows, node);
         let of = |gpu: Option<usize>| -> Sources {
@@ -264,7 +264,7 @@ impl Tables {
         self.columns.get(&table).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Takes what a sample says of launches, and of what has changed. Of each sample, whether rows are made of it or not.
+    /// Notes the launches and the changed units of a sample. Call it for each sample, whether rows are made of the sample or not.
     pub fn note(&mut self, sample: &Sample<'_>) {
         for (rows, _) in self.rows_of.iter().zip(sample.changed).filter(|(_, changed)| **changed) {
             rows.iter().for_each(|row| self.changed[*row] = true);
@@ -327,7 +327,7 @@ impl Tables {
     }
 }
 
-/// A column of what is known of a row beside its metrics.
+/// A column about a row itself, beside its metrics.
 fn count(name: &str, unit: &str, meaning: &str) -> Column {
     Column { name: name.to_owned(), unit: unit.to_owned(), meaning: meaning.to_owned(), is_count: true }
 }
@@ -351,7 +351,7 @@ fn usual() -> impl Iterator<Item = &'static Metric> {
     USUAL.iter().filter_map(|name| METRICS.iter().find(|metric| metric.name == *name))
 }
 
-/// The columns of these units: what is wanted, or what is usual.
+/// The columns of these units: the wanted ones, or the usual ones.
 fn sources(wanted: &[&str], units: &[&PlacedUnit], rows: &[StatisticRow], node: &NodeFacts) -> Sources {
     let mut sources = Sources::default();
     let add = |sources: &mut Sources, name: &str, metric: &Metric, roll_up| {

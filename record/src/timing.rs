@@ -1,11 +1,11 @@
-//! What of a run was timed, and what is withheld of the rest: a time that was not simulated is absent, not zero.
+//! Which launches of a run were timed, and which values are withheld for the others: a time that was not simulated is absent, not zero.
 
 use crate::metrics::Place;
 use balar_protocol::DetailChoice;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::StatisticSink;
 
-/// What of a run was timed.
+/// Which launches of a run were timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// All of it.
@@ -17,7 +17,7 @@ pub enum Timing {
 }
 
 impl Timing {
-    /// Of a run with this choice and these launches.
+    /// The timing of a run with this choice and these launches.
     pub fn of(choice: &DetailChoice, launches: &KernelRecords) -> Timing {
         if choice.times_everything() {
             Timing::Everything
@@ -28,8 +28,8 @@ impl Timing {
         }
     }
 
-    /// Takes out what was not simulated. Where nothing was timed, host CPUs and CTA schedulers alone have counted anything, and what they
-    /// have of times means nothing. Where only some launches were, neither does what the program itself found of the host's time.
+    /// Removes the values that were not simulated. Where nothing was timed, only host CPUs and CTA schedulers have counted, and their times
+    /// mean nothing. Where only some launches were timed, the times that the program itself took from the host's clock mean nothing either.
     pub fn withhold(self, statistics: &mut StatisticSink) {
         if self == Timing::Everything {
             return;

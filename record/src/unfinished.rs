@@ -13,9 +13,9 @@ pub fn ctas(kernel: &KernelRecord) -> u64 {
     kernel.grid.iter().map(|&extent| u64::from(extent)).product()
 }
 
-/// CTAs of a launch that have ended: its counters are sums over these.
+/// CTAs of a launch that have run to their end; its counters are sums over these and those that were under way.
 pub fn ctas_ended(kernel: &KernelRecord) -> u64 {
-    kernel.counters.ctas.ctas_launched
+    kernel.counters.ctas.ctas_launched.saturating_sub(kernel.ctas_unfinished)
 }
 
 /// The kernels that were running at the end of the run, each with its position; `None` where there is none.

@@ -206,7 +206,7 @@ fn data(cell: &Cell, column: &Column, is_first: bool) -> Markup {
         Cell::Numbers(values) if values.len() < 2 => {
             html! { (number(values.first().copied().flatten(), column.format)) }
         }
-        // What is the same in both is said once.
+        // A fact that is the same in both is said once.
         Cell::Numbers(values) if values[0].is_some() && values.iter().all(|value| *value == values[0]) => html! {
             (number(values[0], column.format))
             span class="change" { "=" }

@@ -1,14 +1,14 @@
 //! A page that reports on a run, or on two side by side: one file of HTML, which asks nobody for anything.
 //!
-//! A [`Page`] is plain data: sections of tables, charts and pictures. [`Page::html`] makes the text of it. Nothing here knows what a run is.
+//! A [`Page`] is plain data: sections of tables, charts and pictures. [`Page::html`] makes the text of it. Nothing here knows of runs.
 //!
 //! ```text
 //!   Page ── html.rs ──► markup ─┐
 //!   assets/page.css, page.js ───┴─► one text; the same data gives the same bytes
 //! ```
 //!
-//! **Invariants:** texts of users are escaped, wherever they come from; the page reads without its script, which only sorts tables; what a
-//! chart shows stands in a table, too.
+//! **Invariants:** texts of users are escaped, wherever they come from; the page reads without its script, which only sorts tables; the
+//! values of a chart stand in a table, too.
 //!
 //! `value.rs` has tables and how numbers are written and compared, `html.rs` markup, `assets/` the style, which gives charts the colours of the page, and the
 //! script.

@@ -1,11 +1,11 @@
-//! What a page consists of.
+//! The parts of a page.
 
 use crate::value::Table;
 
 /// A page about one run, or about two side by side.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What it is about: "lud on v100_node".
+    /// Its subject: "lud on v100_node".
     pub title: String,
     /// The runs: one or two.
     pub runs: Vec<RunHead>,
@@ -13,14 +13,14 @@ pub struct Page {
     pub tiles: Vec<Tile>,
     /// Everything else.
     pub sections: Vec<Section>,
-    /// What stands at the end: who wrote it.
+    /// The line at the end: who wrote the page.
     pub footer: String,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// As it should.
+    /// A good result.
     Good(String),
     /// Neither well nor badly: it has no check, or was ended early on purpose.
     #[default]
@@ -31,25 +31,25 @@ pub enum Status {
     Bad(String),
 }
 
-/// What a run was.
+/// A run, as the page describes it.
 #[derive(Clone, Debug, Default)]
 pub struct RunHead {
-    /// What it is called on this page where there are two: "A".
+    /// Its label on a page of two runs: "A".
     pub label: String,
-    /// What ran on what.
+    /// Its name: the program and the node.
     pub name: String,
     /// How it ended.
     pub status: Status,
-    /// What went in, by name.
+    /// Its inputs, by name.
     pub facts: Vec<(String, String)>,
-    /// What went wrong, in words.
+    /// Its failure, in words.
     pub problem: Option<String>,
 }
 
 /// A figure in large letters.
 #[derive(Clone, Debug, Default)]
 pub struct Tile {
-    /// What it is.
+    /// Its title.
     pub name: String,
     /// Its value in each run, with its unit.
     pub values: Vec<String>,
@@ -66,7 +66,7 @@ pub struct Section {
     pub title: &'static str,
     /// A sentence or two beneath it.
     pub lead: String,
-    /// What it shows.
+    /// Its contents.
     pub parts: Vec<Part>,
 }
 
@@ -79,9 +79,9 @@ pub enum Part {
     Chart(Chart),
     /// A picture of a node.
     Picture(Picture),
-    /// Something that is missing, and what would give it.
+    /// A note about something that is missing, and how to get it.
     Note(String),
-    /// A line that names what follows.
+    /// A heading for the parts below it.
     Heading(String),
     /// Parts side by side where there is room.
     Beside(Vec<Part>),
@@ -90,9 +90,9 @@ pub enum Part {
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What somebody who does not see it should know: one sentence.
+    /// Its description for readers who do not see it: one sentence.
     pub label: String,
     /// The chart as SVG, as `balar_charts` writes it.
     pub svg: String,
@@ -103,9 +103,9 @@ pub struct Chart {
 /// A picture whose shapes are coloured by the page's style.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// What it shows; empty where the section says it.
+    /// Its title; empty where the title of the section is enough.
     pub title: String,
-    /// What somebody who does not see it should know.
+    /// Its description for readers who do not see it.
     pub label: String,
     /// The picture as SVG without a style of its own.
     pub svg: String,

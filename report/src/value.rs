@@ -3,7 +3,7 @@
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows, for those who jump from table to table.
+    /// Its caption, for readers who jump from table to table.
     pub caption: String,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -11,7 +11,7 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Can it be sorted by its headers?
     pub is_sortable: bool,
-    /// What a last row says about those that are left out.
+    /// A last row about the rows that are left out.
     pub rest: Option<String>,
 }
 
@@ -63,12 +63,12 @@ pub struct Column {
 }
 
 impl Column {
-    /// Of words.
+    /// A column of words.
     pub fn text(name: &str) -> Column {
         Column { name: name.to_owned(), ..Column::default() }
     }
 
-    /// Of numbers.
+    /// A column of numbers.
     pub fn number(name: &str, unit: &str, format: Format) -> Column {
         Column { name: name.to_owned(), unit: unit.to_owned(), meaning: String::new(), format }
     }
@@ -142,7 +142,7 @@ pub fn number(value: Option<f64>, format: Format) -> String {
     }
 }
 
-/// How a value changed: in percent of what it was, or in points where it is a share. Empty where one of them is not known.
+/// The change of a value: in percent of the earlier value, or in points where it is a share. Empty where one of them is not known.
 pub fn change(values: &[Option<f64>], format: Format) -> String {
     let [Some(before), Some(after)] = *values else { return String::new() };
     let change = after - before;

@@ -1,4 +1,4 @@
-//! What a folder is the sweep of.
+//! The definition of a sweep.
 
 use crate::SweepError;
 use crate::files;
@@ -17,7 +17,7 @@ const PROGRAM: &str = "balar-actors";
 /// A file or text that goes into every point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// What it is: "topology v100_node", "program ./app".
+    /// Its kind and name: "topology v100_node", "program ./app".
     pub what: String,
     /// The hash of its contents.
     pub hash: String,
@@ -35,7 +35,7 @@ pub fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", xxh3_128(bytes))
 }
 
-/// What a sweep is: two with the same definition are the same sweep.
+/// The definition of a sweep: two sweeps with the same definition are the same sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The shape of the folder.
@@ -48,11 +48,11 @@ pub struct Definition {
     pub options: Vec<String>,
     /// The program and its arguments, with placeholders; empty where a workload runs.
     pub command: Vec<String>,
-    /// What goes into every point.
+    /// The inputs of every point.
     pub inputs: Vec<Input>,
-    /// What points set.
+    /// The keys that points set.
     pub keys: Vec<String>,
-    /// What each of them sets it to.
+    /// The values of these keys for each point.
     pub points: Vec<Vec<Option<String>>>,
 }
 
@@ -82,7 +82,7 @@ impl Definition {
         in_words(&self.keys, &self.points[index])
     }
 
-    /// The hash of what a point is, inputs left aside.
+    /// The hash of a point's settings, inputs left aside.
     pub fn configuration_hash(&self, index: usize) -> String {
         let parts = (&self.options, &self.command, &self.keys, &self.points[index]);
         hash(files::json(&parts).as_bytes())
@@ -125,7 +125,7 @@ impl Definition {
             .or_else(inputs)
     }
 
-    /// Reads that of a folder.
+    /// Reads the definition in a folder.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Definition {
             io::ErrorKind::NotFound => SweepError::NoSweep(folder.to_owned()),
             _ => files::failed("read", &file)(cause),
         })?;
-        /// What tells who wrote it.
+        /// The fields that tell which program wrote it.
         #[derive(Deserialize)]
         struct Kind {
             schema: u32,

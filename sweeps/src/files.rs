@@ -75,7 +75,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Puts what is in a folder on the disk, and the names in it: only then has the disk had room for it.
+/// Puts the contents of a folder on the disk, and the names in it: only then is it certain that the disk has room.
 pub(crate) fn sync(folder: &Path) -> Result<(), SweepError> {
     for entry in fs::read_dir(folder).map_err(failed("read", folder))? {
         let entry = entry.map_err(failed("read", folder))?;

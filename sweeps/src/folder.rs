@@ -8,8 +8,8 @@
 //!   DIR/locks/sweep             locked by everybody who works in the folder, together
 //! ```
 //!
-//! The system releases the locks of a process that ends, however it ends. A partial folder whose point nobody has locked is what such a
-//! process has left; it is removed.
+//! The system releases the locks of a process that ends, however it ends. A partial folder whose point is not locked was left by such a
+//! process; it is removed.
 
 use crate::SweepError;
 use crate::definition::{self, Definition};
@@ -32,7 +32,7 @@ const PARTIAL: &str = ".partial-";
 pub struct SweepFolder {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is the sweep of.
+    /// The definition of its sweep.
     pub definition: Definition,
     /// Held while points may be run.
     _shared: Option<File>,
@@ -74,7 +74,7 @@ impl SweepFolder {
             if !try_lock(&file, true).map_err(failed("lock", &shared))? {
                 return Err(SweepError::InUse(path.to_owned()));
             }
-            // A folder that is no sweep's keeps what it has.
+            // A folder that is no sweep's keeps its contents.
             if path.join(definition::FILE).exists() {
                 clear(path)?;
             }
@@ -121,7 +121,7 @@ impl SweepFolder {
         self.path.join(POINTS).join(name(index))
     }
 
-    /// What is written about a point; `None` where it is not finished.
+    /// The summary of a point; `None` where it is not finished.
     ///
     /// # Errors
     ///
@@ -156,13 +156,13 @@ impl SweepFolder {
         Ok(true)
     }
 
-    /// What a point sets.
+    /// The settings of a point.
     pub fn settings(&self, index: usize) -> Settings {
         let set = self.definition.keys.iter().zip(&self.definition.points[index]);
         set.filter_map(|(key, value)| Some((key.clone(), value.clone()?.into()))).collect()
     }
 
-    /// Takes a point; `None` while somebody else has it.
+    /// Takes a point; `None` while another process has it.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Claim<'_> {
         self.index
     }
 
-    /// Makes an empty folder for the run. What an earlier run of the point has left is removed.
+    /// Makes an empty folder for the run, and removes a folder that an earlier run of the point has left.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ fn try_lock(file: &File, alone: bool) -> io::Result<bool> {
     }
 }
 
-/// Writes the definition, unless somebody else has done so in the meantime.
+/// Writes the definition, unless another process has done so in the meantime.
 fn create(path: &Path, definition: &Definition) -> Result<(), SweepError> {
     let file = path.join(definition::FILE);
     let whole = || {
@@ -295,7 +295,7 @@ fn create(path: &Path, definition: &Definition) -> Result<(), SweepError> {
     whole().map_err(failed("write", &file))
 }
 
-/// Removes the sweep of a folder: its definition, its points, and what was collected of them.
+/// Removes the sweep of a folder: its definition, its points, and their collected results.
 fn clear(path: &Path) -> Result<(), SweepError> {
     let file = path.join(definition::FILE);
     let is_absent = |cause: &io::Error| cause.kind() == io::ErrorKind::NotFound;

@@ -4,19 +4,19 @@
 //!   Points (every combination) ──► Definition ──► SweepFolder ──► worker: a process for each point ──► collect: CSV, SQLite, a chart
 //! ```
 //!
-//! | room | what |
+//! | room | what it has |
 //! |---|---|
 //! | `values`, `points` | lists of values, and their combinations |
 //! | `quantity` | values as numbers on an axis |
-//! | `definition` | what a folder is the sweep of, and how two differ |
-//! | `folder` | the protocol of the folder: who has a point, when it is finished |
-//! | `summary` | what is written about a point |
+//! | `definition` | the definition of a sweep, and how two definitions differ |
+//! | `folder` | the protocol of the folder: which process has a point, when it is finished |
+//! | `summary` | the summary of a point |
 //! | `process` | the process of a point, from its start to its end |
 //! | `worker` | points, several at a time, as long as there are any |
 //! | `collect` | the results of all points |
 //!
-//! **Invariant:** a point is finished when its folder has its name, and it gets that by one renaming, with everything in it on the disk.
-//! Results hold nothing of the wall clock, of threads or of who ran what: the same sweep gives the same bytes.
+//! **Invariant:** a point is finished when its folder has its name. It gets its name by one renaming, with everything in it on the disk.
+//! Results hold nothing of the wall clock, of threads or of the processes that ran them: the same sweep gives the same bytes.
 
 pub mod collect;
 pub mod definition;
@@ -32,25 +32,25 @@ pub mod worker;
 use std::io;
 use std::path::PathBuf;
 
-/// What ends a sweep.
+/// A failure that ends a sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// A file or folder.
     #[error("cannot {what} {}: {cause}", .path.display())]
     File {
-        /// What was to be done with it: "read", "write", "lock".
+        /// The operation that failed: "read", "write", "lock".
         what: &'static str,
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The cause, by the operating system.
         cause: io::Error,
     },
-    /// A run did not write what it should have written.
+    /// A run did not write the files that it should have written.
     #[error("point {index}: {problem}")]
     NotWritten {
         /// The point.
         index: usize,
-        /// What the run said.
+        /// The message of the run.
         problem: String,
     },
     /// The process of a point could not be started or watched.
@@ -60,7 +60,7 @@ pub enum SweepError {
         index: usize,
         /// The program.
         program: String,
-        /// What the system says.
+        /// The cause, by the operating system.
         cause: io::Error,
     },
     /// The folder has another sweep.
@@ -68,7 +68,7 @@ pub enum SweepError {
     OtherDefinition {
         /// The file that defines the sweep of the folder.
         file: PathBuf,
-        /// What differs.
+        /// The difference.
         difference: String,
     },
     /// The folder is of another version.
@@ -89,19 +89,19 @@ pub enum SweepError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         problem: String,
     },
     /// Others are at work in the folder.
     #[error("{} is in use: another sweep works in it", .0.display())]
     InUse(PathBuf),
-    /// What is asked for is of no use with this sweep.
+    /// The request is of no use with this sweep.
     #[error("{0}")]
     Unsuitable(String),
 }
 
 impl SweepError {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             SweepError::OtherDefinition { .. } => Some(

@@ -13,7 +13,7 @@ const MOST_POINTS: usize = 1_000_000;
 /// A key with the values that it takes: `gpu.clock=500 MHz,1312 MHz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What is set.
+    /// The key that is set.
     pub key: String,
     /// Its values, each once.
     pub values: Vec<String>,
@@ -32,7 +32,7 @@ impl FromStr for Axis {
     }
 }
 
-/// What all points set, and what each of them sets it to.
+/// The keys that all points set, and the values of each point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Points {
     /// Everything that is set by any point, in the order of first mention.

@@ -17,15 +17,15 @@ use std::time::Duration;
 const PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// Of what a process says on stderr, so many bytes are kept from the beginning, and as many from the end.
+/// The bytes of a process's stderr that are kept from the beginning, and as many from the end.
 const KEPT: usize = 64 << 10;
 
-/// What came of a process.
+/// The end of a process.
 #[derive(Debug)]
 pub struct Ended {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it said on stderr.
+    /// Its messages on stderr.
     pub said: String,
     /// Was it ended by the interrupt?
     pub interrupted: bool,
@@ -88,7 +88,7 @@ fn watch(mut child: KilledOnDrop, interrupt: &AtomicBool) -> io::Result<Ended> {
             stderr = None;
         }
         if ended {
-            // Others may hold the other end of the pipe; what they still say is nobody's concern.
+            // Others may hold the other end of the pipe; their further output does not matter.
             return Ok(Ended { status: child.0.wait()?, said: said.text(), interrupted: waited.is_some() });
         }
         if interrupt.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ struct Said {
 }
 
 impl Said {
-    /// Reads what there is; returns whether that is all.
+    /// Reads the bytes that are there; returns whether the pipe is at its end.
     fn read(&mut self, pipe: &impl AsFd) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         loop {

@@ -37,7 +37,7 @@ impl Quantity {
     }
 }
 
-/// What a unit measures, and how much of it, in the smallest unit of the kind.
+/// The kind of a unit of measure, and its size in the smallest unit of the kind.
 fn size(unit: &str) -> Option<(u8, f64)> {
     let one = format!("1 {unit}");
     let frequency = one.parse().ok().map(|value: Frequency| (0, value.hertz() as f64));

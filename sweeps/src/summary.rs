@@ -1,4 +1,4 @@
-//! What is written about a point when its run has ended: `point.json` in its folder.
+//! The summary of a point whose run has ended: `point.json` in its folder.
 
 use crate::SweepError;
 use crate::files;
@@ -27,7 +27,7 @@ pub enum PointStatus {
     UnitBroken,
     /// A bug in the simulator.
     Bug,
-    /// Something killed the process: the system, for want of memory, or somebody.
+    /// The process was killed: by the system, for want of memory, or by a user.
     Killed,
 }
 
@@ -46,7 +46,7 @@ impl PointStatus {
         }
     }
 
-    /// What it means, in words.
+    /// Its meaning, in words.
     pub fn in_words(self) -> &'static str {
         match self {
             PointStatus::Done => "done",
@@ -61,16 +61,16 @@ impl PointStatus {
     }
 }
 
-/// What is written about a point.
+/// The summary of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointSummary {
     /// Its number, from 0.
     pub index: usize,
-    /// What it sets.
+    /// Its settings.
     pub settings: Settings,
     /// The hash of its settings and of the options of the sweep.
     pub configuration_hash: String,
-    /// The hash of what went in: the topology written out, the code, the program; `None` where a mistake in it kept it from being known.
+    /// The hash of the inputs: the topology written out, the code, the program; `None` where a mistake in it kept it from being known.
     pub input_hash: Option<String>,
     /// The version of the simulator.
     pub version: String,
@@ -80,17 +80,17 @@ pub struct PointSummary {
     pub exit_code: Option<i32>,
     /// The number of that signal.
     pub signal: Option<i32>,
-    /// What its process said last of what went wrong.
+    /// The last message of its process about a failure.
     pub problem: Option<String>,
     /// How long it took, in seconds of real time.
     pub wall_seconds: f64,
 }
 
-/// What a point sets: keys with texts.
+/// The settings of a point: keys with texts.
 pub type Settings = serde_json::Map<String, serde_json::Value>;
 
 impl PointSummary {
-    /// Reads that of a point's folder; `None` where there is none.
+    /// Reads the summary in a point's folder; `None` where there is none.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ pub struct End<'a> {
 }
 
 impl End<'_> {
-    /// What it means; `None` where a run that has begun did not write its document, or was ended from outside.
+    /// The status that this end means; `None` where a run that has begun did not write its document, or was ended from outside.
     pub fn meaning(self) -> Option<PointStatus> {
         let End { code, ended_by, is_program } = self;
         let Some(code) = code else { return Some(PointStatus::Killed) };
@@ -150,7 +150,7 @@ mod tests {
             (Some(0), Some("completed"), false, Some(PointStatus::Done)),
             (Some(0), Some("stop_time"), false, Some(PointStatus::Done)),
             (Some(1), Some("completed"), false, Some(PointStatus::WrongResult)),
-            // The document could not be written, or a part of what belongs to it.
+            // The document could not be written, or a part of it.
             (Some(0), None, false, None),
             (Some(2), Some("completed"), false, None),
             (Some(2), None, false, Some(PointStatus::BadConfiguration)),

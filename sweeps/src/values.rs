@@ -53,7 +53,7 @@ fn push(value: &str, all: &str, values: &mut Vec<String>) -> Result<(), String> 
     Ok(())
 }
 
-/// What a string in quotes holds; any other text as it is.
+/// The text within quotes; any other text as it is.
 pub fn unquoted(text: &str) -> String {
     let is_string = text.len() > 1 && text.starts_with('"') && text.ends_with('"');
     let read = is_string.then(|| ron::from_str::<String>(text).ok()).flatten();

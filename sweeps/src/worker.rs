@@ -30,19 +30,19 @@ pub trait Runs: Sync {
     ///
     /// Something in the folder cannot be written.
     fn command(&self, index: usize, folder: &Path) -> Result<Command, SweepError>;
-    /// A hash of what goes into a point; `None` where a mistake in it keeps it from being known.
+    /// A hash of a point's inputs; `None` where a mistake in it keeps it from being known.
     fn input_hash(&self, index: usize) -> Option<String>;
-    /// What the run of a point found, in its folder; `None` where it wrote nothing.
+    /// The results of a point's run, read from its folder; `None` where it wrote nothing.
     ///
     /// # Errors
     ///
-    /// In words: what it wrote is not as it should be.
+    /// In words: the files of the run are not as they should be.
     fn figures(&self, folder: &Path) -> Result<Option<RunFigures>, String>;
     /// Do the points run a program, whose exit code is that of the run?
     fn is_program(&self) -> bool;
 }
 
-/// What is to be run, and how.
+/// The points to run, and how to run them.
 pub struct Running<'a> {
     /// Points at the same time.
     pub jobs: usize,
@@ -74,11 +74,11 @@ pub struct Progress {
 pub struct Failed {
     /// The point.
     pub index: usize,
-    /// What happened.
+    /// The event, in words.
     pub what: String,
 }
 
-/// What came of a sweep.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Points that failed, in order.
@@ -87,7 +87,7 @@ pub struct Outcome {
     pub progress: Progress,
 }
 
-/// Who is to do what.
+/// The points that are left to run, by who runs them.
 #[derive(Default)]
 struct Plan {
     /// Points that nobody has looked at.
@@ -135,7 +135,7 @@ struct Worker<'a> {
     plan: &'a Mutex<Plan>,
 }
 
-/// What came of looking at a point.
+/// The result of looking at a point.
 enum Looked {
     /// It was finished before.
     Found(PointSummary),
@@ -143,7 +143,7 @@ enum Looked {
     Ran(PointSummary),
     /// It has no result: the sweep is interrupted, or something ended the point alone.
     Abandoned(Option<String>),
-    /// Somebody else runs it.
+    /// Another process runs it.
     Elsewhere,
 }
 
@@ -168,7 +168,7 @@ impl Worker<'_> {
             if waits {
                 thread::sleep(PERIOD);
             }
-            // A point that somebody else was at has just been run.
+            // A point that another process was at has just been run.
             match self.look_at(index, self.running.retry_failed && !waits) {
                 Ok(looked) => self.note(index, looked),
                 Err(error) => {
@@ -201,7 +201,7 @@ impl Worker<'_> {
         (self.running.progress)(plan.outcome.progress);
     }
 
-    /// The summary of a point that need not be run; of one that has failed, unless it is to be run again.
+    /// The summary of a point that need not be run. A failed point has one, unless failed points are to be run again.
     fn finished(&self, index: usize, retry_failed: bool) -> Result<Option<PointSummary>, SweepError> {
         let summary = self.folder.summary(index)?;
         Ok(summary.filter(|summary| !retry_failed || summary.status == PointStatus::Done))
@@ -290,7 +290,7 @@ impl Worker<'_> {
     }
 }
 
-/// The last thing that went wrong, of what a run says: an error begins with "error: " or the name of the program.
+/// The last failure in a run's messages: an error begins with "error: " or the name of the program.
 fn last_problem(said: &str) -> Option<String> {
     let lines = || said.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let error = lines().rev().find_map(|line| line.trim_start().strip_prefix("error: ").map(str::to_owned));
@@ -300,7 +300,7 @@ fn last_problem(said: &str) -> Option<String> {
     error.or_else(report).or_else(own).or_else(|| lines().next_back().map(str::to_owned))
 }
 
-/// What happened to a point, in a line.
+/// The failure of a point, in a line.
 pub fn what_failed(summary: &PointSummary) -> String {
     let mut text = summary.status.in_words().to_owned();
     match (summary.exit_code, summary.signal) {

@@ -1,5 +1,5 @@
-//! A program of CUDA's driver API, to test `balar-actors run` where there is no CUDA: it loads libcuda.so.1 by its name, as
-//! programs do that compile their kernels while they run. It checks what it computes and prints "passed".
+//! A program of CUDA's driver API, to test `balar-actors run` where there is no CUDA: it loads libcuda.so.1 by its name, as programs do
+//! that compile their kernels while they run. It checks its results and prints "passed".
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Tests across crates: whole simulations, by the library and by the command line. This library holds what they share.
+//! Tests across crates: whole simulations, by the library and by the command line. This library holds the helpers that they share.
 
 pub mod page_transfers;
 pub mod steps;

@@ -1,5 +1,5 @@
 //! A program that uses managed memory by its pointers, to test `balar-actors run` where there is no CUDA: it loads libcuda.so.1 by its
-//! name. Its argument names what it does; it checks its values and prints "passed".
+//! name. Its argument names its work; it checks its values and prints "passed".
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::io::{Read, Write};
@@ -537,7 +537,7 @@ fn batches(driver: &Driver) -> Result<(), Failure> {
     words.expect(0, 2)?;
     words.expect(1, 1)?;
     others.expect(0, 2)?;
-    // What is discarded is written before it is read.
+    // Discarded memory is written before it is read.
     driver.call("cuMemDiscardBatchAsync", &there.discard(0, stream))?;
     driver.call("cuMemDiscardAndPrefetchBatchAsync", &back.prefetch(0, stream))?;
     driver.call("cuStreamSynchronize", &[stream])?;
@@ -639,7 +639,7 @@ fn illegal(driver: &Driver) -> Result<(), Failure> {
     words.expect(1, 5)
 }
 
-/// Goes on until somebody ends it, or nobody is left to make calls to.
+/// Goes on until it is killed, or no process is left to make calls to.
 fn for_ever(driver: &Driver) -> Result<(), Failure> {
     let words = driver.allocate(4 * LEAF)?;
     words.fill(0);

@@ -1,5 +1,5 @@
-//! A program that names what it does by NVTX, to test `balar-actors run --detail nvtx=NAME` where there is no CUDA. It loads the
-//! library that hears of ranges as the header of NVTX does, and launches kernels of CUDA's driver API within ranges of every kind.
+//! A program that names its phases by NVTX, to test `balar-actors run --detail nvtx=NAME` where there is no CUDA. It loads the library that
+//! hears of ranges as the header of NVTX does, and launches kernels of CUDA's driver API within ranges of every kind.
 //!
 //! The names of kernels say where they are launched. It prints "ranges" where a library hears of them, and "no ranges" otherwise.
 

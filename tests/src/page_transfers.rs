@@ -1,4 +1,4 @@
-//! What a driver of unified memory moved, transfer by transfer.
+//! The pages that a driver of unified memory moved, transfer by transfer.
 
 use balar_actors::simulation::RunResult;
 use balar_protocol::statistics::Field;

@@ -1,4 +1,4 @@
-//! The check that many workloads need: what was copied back is, bit by bit, what the host computed.
+//! The check that many workloads need: the copied results are, bit by bit, the results of the host's computation.
 
 use crate::numeric::{Bits, compare_exactly};
 use crate::script::{Check, Outcome, Transfer};
@@ -35,20 +35,20 @@ impl From<Vec<f32>> for Values {
     }
 }
 
-/// What each copy from the device must bring.
+/// The expected contents of each copy from the device.
 #[derive(Default)]
 pub(crate) struct Comparisons {
     expected: Vec<(Transfer, String, Values)>,
 }
 
 impl Comparisons {
-    /// `what` names a value in an error, which puts the value's index behind it where there are several.
+    /// `what` names a value in an error; the error puts the value's index behind the name where there are several.
     pub fn add(&mut self, transfer: Transfer, what: &str, expected: impl Into<Values>) {
         self.expected.push((transfer, what.to_owned(), expected.into()));
     }
 }
 
-/// Compares what one copy brought.
+/// Compares the contents of one copy.
 fn compare<T: Bits + bytemuck::AnyBitPattern>(
     outcome: &Outcome,
     transfer: Transfer,

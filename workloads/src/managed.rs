@@ -1,8 +1,8 @@
 //! Any workload with its data in managed memory: the same kernels and checks, but the host writes its inputs and reads its results in
 //! place.
 //!
-//! Allocations become managed ones, copies to the device the host's own writes, and copies from it a synchronisation with the host's
-//! own reads, as a program is rewritten for unified memory. What a script keeps on the device stays there.
+//! Allocations become managed ones, copies to the device become the host's own writes, and copies from it become a synchronisation with the
+//! host's own reads, as a program is rewritten for unified memory. Buffers that a script keeps on the device stay there.
 
 use crate::parameters::Memory;
 use crate::script::{Action, Buffer, Place, Queue};
@@ -31,7 +31,7 @@ impl Memory {
 struct Rewriting {
     prefetches: bool,
     actions: VecDeque<Action>,
-    /// Of each buffer its bytes where it is managed.
+    /// The bytes of each buffer where it is managed.
     sizes: Vec<Option<u64>>,
     /// Managed buffers that are not on the GPU by the program's own doing.
     away: BTreeSet<Buffer>,
@@ -42,7 +42,7 @@ impl Rewriting {
         self.sizes[buffer.index()].is_some()
     }
 
-    /// Waits for what was asked of a queue.
+    /// Waits for the work of a queue.
     fn wait(&mut self, queue: Queue) {
         self.actions.push_back(Action::synchronize(queue));
     }
@@ -53,7 +53,7 @@ impl Rewriting {
         self.actions.push_back(action);
     }
 
-    /// Adds what stands for an action of the script.
+    /// Adds the actions that stand for an action of the script.
     fn add(&mut self, action: Action) {
         match action {
             Action::Allocate { bytes, place } => {

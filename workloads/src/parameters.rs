@@ -20,7 +20,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The values it takes, and the one where none is given.
     pub domain: Domain,
-    /// One line: what it sets, and its unit.
+    /// One line: the meaning of its value, and its unit.
     pub meaning: &'static str,
 }
 
@@ -57,7 +57,7 @@ impl Domain {
         }
     }
 
-    /// What a value must be, in words.
+    /// The values that it takes, in words.
     pub fn expected(self) -> String {
         match self {
             Domain::Integer { minimum, maximum, .. } => format!("a whole number from {minimum} to {maximum}"),
@@ -109,7 +109,7 @@ impl fmt::Display for Domain {
 /// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number, of bytes or of anything else.
+    /// A number, whether bytes or anything else.
     Integer(u64),
     /// A word.
     Choice(&'static str),
@@ -238,7 +238,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// What is wrong with a workload as it was asked for.
+/// A mistake in the request for a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
@@ -247,7 +247,7 @@ pub enum WorkloadError {
     UnknownWorkload {
         /// The name asked for.
         name: String,
-        /// What it may have been meant to be.
+        /// The nearest known name.
         suggestion: Suggestion,
     },
     /// The workload has no such parameter.
@@ -257,7 +257,7 @@ pub enum WorkloadError {
         workload: &'static str,
         /// The key asked for.
         name: String,
-        /// What it may have been meant to be.
+        /// The nearest known name.
         suggestion: Suggestion,
     },
     /// A setting without `=`.
@@ -285,7 +285,7 @@ pub enum WorkloadError {
         name: &'static str,
         /// The value given.
         value: String,
-        /// What it must be.
+        /// The expected value.
         expected: String,
     },
     /// Values that do not go together.

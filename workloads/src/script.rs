@@ -1,8 +1,8 @@
-//! Host programs written as lists of actions, and what they collect for the check of their result.
+//! Host programs written as lists of actions, and the results that they collect for their check.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Buffer {
     }
 }
 
-/// A copy from the device, of a script.
+/// A copy from the device in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transfer(usize);
 
@@ -111,7 +111,7 @@ impl Shape {
     }
 }
 
-/// What a script does next. Buffers and transfers are numbered in the order of their actions.
+/// The next action of a script. Buffers and transfers are numbered in the order of their actions.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Allocate {
@@ -193,7 +193,7 @@ impl Action {
     }
 }
 
-/// What a finished script collected.
+/// The results that a finished script collected.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     addresses: Vec<u64>,
@@ -201,7 +201,7 @@ pub(crate) struct Outcome {
     downloads: Vec<Option<Arc<[u8]>>>,
     /// Readings of the clock, in order, in picoseconds.
     pub times: Vec<u64>,
-    /// What the kernels printed.
+    /// The text that the kernels printed.
     pub printed: Vec<u8>,
 }
 
@@ -211,7 +211,7 @@ impl Outcome {
         self.addresses.get(buffer.0).copied().unwrap_or(0)
     }
 
-    /// What a transfer brought, as values. An error where it did not arrive or has another size than was asked for.
+    /// The values that a transfer brought. An error where it did not arrive or has another size than was asked for.
     pub fn values<T: bytemuck::AnyBitPattern>(&self, transfer: Transfer, count: usize) -> Result<Cow<'_, [T]>, String> {
         let Some(Some(bytes)) = self.downloads.get(transfer.0) else {
             return Err(format!("copy {} from the device never arrived", transfer.0));
@@ -228,12 +228,12 @@ impl Outcome {
     }
 }
 
-/// Checks what a script collected.
+/// Checks the results that a script collected.
 pub(crate) trait Check: Send {
-    /// Says what is wrong, where something is.
+    /// Says which result is wrong, where one is.
     fn verify(&self, outcome: &Outcome) -> Result<(), String>;
 
-    /// What the workload measured; asked of a complete outcome only.
+    /// The measurements of the workload; asked for with a complete outcome only.
     fn measurements(&self, _outcome: &Outcome) -> Vec<Measurement> {
         Vec::new()
     }
@@ -254,7 +254,7 @@ impl Script {
         self.allocate_in(Place::Device, bytes)
     }
 
-    /// Allocates device memory for what the host copies or never sees, which stays there where the rest is managed.
+    /// Allocates device memory for data that the host copies or never sees. It stays on the device where the rest is managed.
     pub fn allocate_on_device(&mut self, bytes: u64) -> Buffer {
         self.allocate_in(Place::DeviceAlways, bytes)
     }
@@ -362,7 +362,7 @@ impl Script {
     }
 }
 
-/// What the call in progress is to give.
+/// The expected result of the call in progress.
 enum Pending {
     Start,
     Nothing,
@@ -451,7 +451,7 @@ impl ScriptedProgram {
         block
     }
 
-    /// The call of an action, and what it will give.
+    /// The call of an action, and its expected result.
     fn call(&self, action: Action) -> (Call, Pending) {
         let address = |buffer| self.outcome.address(buffer);
         let place = |buffer, range: &Range<u64>| (address(buffer) + range.start, range.end - range.start);
@@ -568,12 +568,15 @@ impl HostProgram for ScriptedProgram {
         self.outcome.printed.extend_from_slice(text);
     }
 
-    fn planned_ctas(&self) -> Option<u64> {
-        let ctas = self.actions.iter().map(|action| match action {
-            Action::Launch { shape, .. } => shape.grid.iter().map(|&n| u64::from(n)).product(),
-            _ => 0,
-        });
-        Some(ctas.sum())
+    fn planned_ctas(&self) -> Option<BTreeMap<Arc<str>, u64>> {
+        let mut planned = BTreeMap::new();
+        for action in &self.actions {
+            if let Action::Launch { kernel, shape, .. } = action {
+                let ctas: u64 = shape.grid.iter().map(|&n| u64::from(n)).product();
+                *planned.entry(Arc::clone(kernel)).or_default() += ctas;
+            }
+        }
+        Some(planned)
     }
 
     fn verification(&self) -> &Verification {

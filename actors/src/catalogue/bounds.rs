@@ -1,5 +1,5 @@
 //! Bounds that parameters of many units share. Within its bounds, a unit can honour each of its parameters: no sum of times overflows, and
-//! what it allocates fits into the memory of a common machine.
+//! its allocations fit into the memory of a common machine.
 
 use balar_protocol::{Bandwidth, Bytes, Frequency, SimTime};
 use std::ops::{RangeInclusive, RangeToInclusive};
@@ -12,7 +12,7 @@ pub const CYCLES: RangeToInclusive<u32> = ..=1_000_000;
 pub const INTERVAL: RangeInclusive<u32> = 1..=1_000_000;
 /// Costs of the host's driver in cycles of its clock.
 pub const HOST_CYCLES: RangeToInclusive<u32> = ..=1_000_000_000;
-/// What is done in a cycle.
+/// Work in a cycle.
 pub const PER_CYCLE: RangeInclusive<u32> = 1..=65_536;
 /// Entries of a queue or a table that may not be empty.
 pub const ENTRIES: RangeInclusive<u32> = 1..=65_536;

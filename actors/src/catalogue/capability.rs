@@ -1,5 +1,6 @@
-//! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
+//! The declarations of a kind of unit beside its ports: the capabilities that it provides to its GPU, and the way it carries messages.
 
+use crate::interleave::{AddressBits, AddressHash};
 use balar_host::DriverVersion;
 use balar_protocol::SmCapability;
 use balar_protocol::{Bytes, Frequency, SimTime};
@@ -33,21 +34,39 @@ pub enum Capability {
         /// Capacity.
         capacity: Bytes,
     },
+    /// It spreads lines over the units at a row of its ports.
+    SpreadsLines {
+        /// The row.
+        ports: &'static str,
+        /// The parameter that says how.
+        parameter: &'static str,
+        /// What that says.
+        hash: AddressHash,
+    },
+    /// It is a cache that puts each line into one of its sets.
+    CacheSets {
+        /// The parameter that says by which bits of the address.
+        parameter: &'static str,
+        /// What that says.
+        bits: AddressBits,
+        /// How many sets it has.
+        sets: u32,
+    },
     /// It goes at a rate at best: what its lanes, buses and clock allow, whether or not anything gets there.
     Peak {
-        /// What is counted.
+        /// The counted work.
         what: PeakRate,
         /// How many of these a second.
         per_second: u64,
     },
-    /// It holds stores of its memory client back: the client tells it by a `Drain` when somebody waits for them.
+    /// It holds stores of its memory client back: the client tells it by a `Drain` when a warp waits for them.
     HoldsStores,
     /// It passes a `Drain` of its memory client on, to a unit behind it that holds stores back.
     PassesDrains,
-    /// Its copies of memory have what its memory client stores, so that it may answer loads after a store from them.
+    /// Its copies of memory have the stores of its memory client, so that it may answer loads after a store from them.
     UpdatesCopies,
-    /// What comes in at one of two ports leaves at the other, unchanged: units see through it to what is behind. Port `a[i]` of a row
-    /// belongs to `b[i]`.
+    /// A message that comes in at one of two ports leaves at the other, unchanged: units see through it to the unit behind. Port `a[i]` of
+    /// a row belongs to `b[i]`.
     Forwards {
         /// The two ports.
         ports: [&'static str; 2],
@@ -57,7 +76,7 @@ pub enum Capability {
     },
 }
 
-/// What a unit can do at a rate.
+/// The work of a unit that has a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PeakRate {
     /// Operations in double precision, two for a multiply-add.
@@ -80,32 +99,32 @@ pub enum PeakRate {
     LinkBytes,
 }
 
-/// Gives what a unit with these parameters, a complete RON struct, provides; nothing where they cannot be read.
+/// Gives the capabilities of a unit with these parameters, a complete RON struct; nothing where they cannot be read.
 pub type ProvidesFunction = fn(&str) -> Vec<Capability>;
 
-/// Of a kind of unit that provides nothing.
+/// The function of a kind of unit that provides nothing.
 pub fn nothing(_: &str) -> Vec<Capability> {
     Vec::new()
 }
 
-/// What is at the other end of a port, behind units that only forward.
+/// The unit at the other end of a port, behind units that only forward.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
     /// The unit's full path: "gpu.sm\[3\]".
     pub path: String,
     /// Its kind.
     pub kind: &'static str,
-    /// What it provides.
+    /// Its capabilities.
     pub provides: Vec<Capability>,
 }
 
 impl Peer {
-    /// Is it to be told when somebody waits for stores?
+    /// Is it to be told when a warp waits for stores?
     pub fn holds_stores(&self) -> bool {
         self.provides.contains(&Capability::HoldsStores)
     }
 
-    /// What it provides as an SM.
+    /// Its capability as an SM.
     pub fn sm(&self) -> Option<SmCapability> {
         self.provides.iter().find_map(|capability| match capability {
             Capability::Sm(sm) => Some(*sm),

@@ -1,7 +1,7 @@
-//! What a run collects of each instruction, where it is asked to: the room in which the SMs of all GPUs lay it together.
+//! The counts of each instruction in a run that asks for them, in one place for the SMs of all GPUs.
 //!
-//! An SM collects by itself, and gives what it has when other code comes to it and when the run ends. All of it is sums, so that it does
-//! not matter who comes first.
+//! An SM collects by itself, and gives its counts when other code comes to it and when the run ends. All counts are sums, so that the order
+//! of the SMs does not matter.
 
 use balar_isa::program::Program;
 use balar_protocol::GpuDescription;
@@ -10,21 +10,21 @@ use balar_protocol::statistics::StatisticDefinition;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was counted of each instruction of a kernel, over all its launches on a GPU and over the GPU's SMs.
+/// The counts of each instruction of a kernel, over all its launches on a GPU and over the GPU's SMs.
 #[derive(Clone, Debug)]
 pub struct KernelProfile {
     /// Path of the GPU.
     pub gpu: String,
     /// The kernel with the functions that it can reach.
     pub program: Arc<Program>,
-    /// What is counted, a column each.
+    /// The counters, a column each.
     pub columns: &'static [StatisticDefinition],
     /// Row by row, by program counter.
     counts: Vec<u64>,
 }
 
 impl KernelProfile {
-    /// What was counted of the instruction at `pc`, in the order of the columns.
+    /// The counts of the instruction at `pc`, in the order of the columns.
     pub fn counts(&self, pc: u32) -> &[u64] {
         let width = self.columns.len();
         &self.counts[pc as usize * width..][..width]
@@ -39,7 +39,7 @@ pub struct InstructionProfiles {
 }
 
 impl InstructionProfiles {
-    /// Of a node with these GPUs.
+    /// The profiles of a node with these GPUs.
     pub fn of(gpus: &[GpuDescription]) -> InstructionProfiles {
         InstructionProfiles { gpus: gpus.iter().map(|gpu| gpu.part.clone()).collect(), profiles: Mutex::default() }
     }
@@ -60,7 +60,7 @@ impl InstructionProfiles {
         });
     }
 
-    /// Adds what an SM of a GPU has counted of a program that has come to it, row by row.
+    /// Adds the counts of an SM of a GPU for a program that has come to it, row by row.
     pub fn add(&self, gpu: usize, id: ProgramId, counts: impl Iterator<Item = u64>) {
         let mut profiles = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(profile) = profiles.get_mut(&(gpu, id)) {

@@ -1,4 +1,4 @@
-//! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
+//! The catalogue of units: the name of each kind in a topology, its parameters, ports and counters, and how it is built.
 
 pub mod bounds;
 mod capability;
@@ -28,12 +28,22 @@ use timeline::{TimelineLog, TrackGroup};
 pub struct ParameterDefinition {
     /// Its key in the topology.
     pub name: &'static str,
-    /// Its Rust type, which names what is expected: "Frequency", "Bytes", "u32".
+    /// Its Rust type, which names the expected value: "Frequency", "Bytes", "u32".
     pub kind: &'static str,
     /// The value it has where the topology does not give one, as RON text; `None` = required.
     pub default: Option<&'static str>,
     /// One line of meaning.
     pub meaning: &'static str,
+    /// What is wrong with a value (RON text): it is outside the range of the declaration. `None` where nothing is, where the declaration
+    /// gives no range, and of a value of another type.
+    pub range_problem: fn(&str) -> Option<ParameterProblem>,
+}
+
+impl ParameterDefinition {
+    /// Of a parameter without a range.
+    pub fn any_value(_: &str) -> Option<ParameterProblem> {
+        None
+    }
 }
 
 /// A set of parameters that a unit declares with [`parameters!`](crate::parameters).
@@ -54,15 +64,15 @@ pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
     }
 }
 
-/// A RON struct body such as `(clock: "877 MHz")`, with or without its parentheses, as a struct in which the defaults of absent keys
-/// are filled in. What is not RON comes back without them, and is refused by whoever reads it.
+/// A RON struct body such as `(clock: "877 MHz")`, with or without its parentheses, as a struct in which the defaults of absent keys are
+/// filled in. Text that is not RON comes back without them, and its reader refuses it.
 pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> String {
     let text = text.trim();
     let body = text.strip_prefix('(').map_or_else(|| format!("{text})"), str::to_owned);
     let Ok(StructKeys(given)) = ron::from_str(&format!("({body}")) else { return format!("({body}") };
     let absent = definitions.iter().filter(|definition| !given.iter().any(|key| key == definition.name));
     let defaults = absent.filter_map(|definition| Some(format!("{}: {}, ", definition.name, definition.default?)));
-    // Before the keys that are given, of which the last one may have a comma behind it, or a comment.
+    // Before the given keys. The last of them may have a comma behind it, or a comment.
     format!("({}{body}", defaults.collect::<String>())
 }
 
@@ -113,6 +123,7 @@ macro_rules! parameters {
                     kind: stringify!($type),
                     default: $crate::parameters!(@default $($default)?),
                     meaning: concat!($($meaning),+).trim_ascii(),
+                    range_problem: $crate::parameters!(@range $key: $type $(, $range)?),
                 }, )*
             ];
 
@@ -133,6 +144,13 @@ macro_rules! parameters {
     };
     (@default) => { None };
     (@default $default:expr) => { Some($default) };
+    (@range $key:ident : $type:ty) => { $crate::catalogue::ParameterDefinition::any_value };
+    (@range $key:ident : $type:ty, $range:expr) => {
+        |text| {
+            let value = ron::from_str::<$type>(text).ok()?;
+            $crate::catalogue::ParameterProblem::of_range(stringify!($key), value, $range)
+        }
+    };
 }
 
 /// Which side of a protocol a port speaks. A wire joins a client to a server of the same protocol.
@@ -149,7 +167,7 @@ pub enum Role {
 pub struct PortDefinition {
     /// Its name in the topology.
     pub name: &'static str,
-    /// What is spoken.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Which side.
     pub role: Role,
@@ -195,7 +213,7 @@ impl PortDefinition {
 pub struct PortMap {
     /// (name, index, port), sorted by name and index; the index of a single port is 0.
     entries: Vec<(String, u32, PortId)>,
-    /// By `PortId`: what is at the other end. Empty where nobody said.
+    /// The units at the other ends, by `PortId`. Empty where they are not known.
     peers: Vec<Peer>,
 }
 
@@ -208,12 +226,12 @@ impl PortMap {
         PortMap { entries, peers: Vec::new() }
     }
 
-    /// The same ports with what is at the other end of each, in order of their `PortId`s.
+    /// The same ports with the units at their other ends, in order of their `PortId`s.
     pub fn with_peers(self, peers: Vec<Peer>) -> PortMap {
         PortMap { peers, ..self }
     }
 
-    /// What is at the other end of `port`, behind units that only forward.
+    /// The unit at the other end of `port`, behind units that only forward.
     pub fn peer(&self, port: PortId) -> Option<&Peer> {
         self.peers.get(usize::from(port.0))
     }
@@ -239,13 +257,13 @@ impl PortMap {
     }
 }
 
-/// What is wrong with a unit's parameters beyond their types.
+/// A mistake in a unit's parameters beyond their types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}{}{problem}", if key.is_empty() { "" } else { ": " })]
 pub struct ParameterProblem {
-    /// The key at fault, or what is at fault inside of its value: "thrashing.lapse"; empty where it is none in particular.
+    /// The key at fault, or the part of its value at fault: "thrashing.lapse"; empty where no key is at fault.
     pub key: Cow<'static, str>,
-    /// What is wrong and what was expected.
+    /// The mistake and the expected value.
     pub problem: String,
 }
 
@@ -285,7 +303,7 @@ impl ParameterProblem {
     }
 }
 
-/// What is wrong with the parameters of one unit: every problem is reported, not the first alone.
+/// The mistakes in the parameters of one unit: every one is reported, not the first alone.
 ///
 /// ```
 /// use balar_actors::catalogue::Problems;
@@ -355,7 +373,7 @@ impl From<Problems> for BuildError {
     }
 }
 
-/// What a unit may know of its surroundings while it is built.
+/// The surroundings that a unit may know while it is built.
 pub struct BuildContext<'a> {
     /// The unit's full path: "gpu.sm\[3\]".
     pub path: &'a str,
@@ -369,7 +387,7 @@ pub struct BuildContext<'a> {
     pub ports: &'a PortMap,
     /// Its number among the units of the node.
     pub unit: u32,
-    /// What the node has beside its units.
+    /// The parts of the node beside its units.
     pub surroundings: &'a Surroundings,
 }
 
@@ -403,7 +421,7 @@ impl BuildContext<'_> {
         Ok(self.memory()?.writer(self.unit))
     }
 
-    /// The log in which the unit tells what it does when; `None` in a run that does not ask.
+    /// The log in which the unit records its activity over time; `None` in a run that does not ask for it.
     pub fn timeline(&self) -> Option<TimelineLog> {
         self.surroundings.timeline.as_ref().map(|timeline| timeline.log(self.unit))
     }
@@ -432,7 +450,7 @@ impl BuildContext<'_> {
 pub struct UnitDefinition {
     /// Its name in the topology: "L2Slice".
     pub name: &'static str,
-    /// One line: what it models.
+    /// One line: the hardware that it models.
     pub summary: &'static str,
     /// Its parameters.
     pub parameters: &'static [ParameterDefinition],
@@ -442,13 +460,42 @@ pub struct UnitDefinition {
     pub ports: &'static [PortDefinition],
     /// Its counters.
     pub counters: &'static [StatisticDefinition],
-    /// What a unit of this kind provides to its surroundings; [`nothing`] of most.
+    /// The capabilities that a unit of this kind provides to its surroundings; [`nothing`] for most.
     pub provides: ProvidesFunction,
     /// How much work it is to simulate, relative to other units: 2 of most, 16 of an SM. It decides where a unit runs, and changes no
     /// result.
     pub weight: u32,
     /// Builds it from a complete RON struct of its parameters, defaults filled in.
     pub build: BuildFunction,
+}
+
+/// A default that a unit's own declaration refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{unit}: the default of the parameter `{parameter}` is {default}: {problem}")]
+pub struct BadDefault {
+    /// The kind of unit.
+    pub unit: &'static str,
+    /// The parameter.
+    pub parameter: &'static str,
+    /// Its default, as RON text.
+    pub default: &'static str,
+    /// What is wrong with it, and what was expected.
+    pub problem: String,
+}
+
+impl UnitDefinition {
+    /// The first default that does not have its parameter's type, or that is outside the range that the unit itself declares. A topology
+    /// would find it only where it leaves the parameter out.
+    pub fn bad_default(&self) -> Option<BadDefault> {
+        self.parameters.iter().find_map(|parameter| {
+            let default = parameter.default?;
+            let problem = match (self.check)(parameter.name, default) {
+                Err(error) => format!("expected {}: {}", parameter.kind, error.code),
+                Ok(()) => (parameter.range_problem)(default)?.problem,
+            };
+            Some(BadDefault { unit: self.name, parameter: parameter.name, default, problem })
+        })
+    }
 }
 
 /// Builds a unit from a complete RON struct of its parameters.

@@ -68,7 +68,13 @@ mod tests {
 
     #[test]
     fn a_key_of_a_nested_struct_does_not_hide_an_absent_one() {
-        let definition = |name, default| ParameterDefinition { name, kind: "u32", default: Some(default), meaning: "" };
+        let definition = |name, default| ParameterDefinition {
+            name,
+            kind: "u32",
+            default: Some(default),
+            meaning: "",
+            range_problem: ParameterDefinition::any_value,
+        };
         let definitions = [definition("entries", "7"), definition("tlb", "()"), definition("ways", "2")];
         let complete = |text| complete_ron(&definitions, text);
         assert_eq!(complete("(tlb: (page: 1, entries: 3))"), "(entries: 7, ways: 2, tlb: (page: 1, entries: 3))");

@@ -6,7 +6,7 @@
 //!
 //! The next command of each bus is kept, and sought again only after a command or a refresh that may have changed it.
 //!
-//! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
+//! **Invariant:** a channel's commands depend on the cycles of arrivals alone, never on where its windows end.
 
 use super::bursts::Requester;
 use super::counters::ChannelCounters;
@@ -33,7 +33,7 @@ struct Accepted {
     arrived: SimTime,
 }
 
-/// What the scheduler knows of a request.
+/// The scheduler's knowledge of a request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     age: u64,
@@ -109,7 +109,8 @@ impl Candidate {
 /// The most banks of a channel: sets of banks are words.
 const MOST_BANKS: usize = u64::BITS as usize;
 
-/// What the banks with requests of the present direction may do next, as far as it is theirs to say; it follows from the state.
+/// The earliest next commands of the banks with requests of the present direction, as far as the banks limit them; they follow from the
+/// state.
 #[derive(Debug)]
 struct NextCommands {
     /// Banks whose next command is a column command, an activate, a precharge.
@@ -127,10 +128,10 @@ impl Default for NextCommands {
 }
 
 impl NextCommands {
-    /// The first command of a set of banks, where a bank's own is not before what `bus` says of it.
+    /// The first command of a set of banks, where a bank's own is not before the cycle that `bus` allows.
     #[inline]
     fn first(&self, mut banks: u64, first: Candidate, bus: impl Fn(usize) -> u64) -> Candidate {
-        // Numbers are compared and chosen without a branch, of which nobody could guess the way.
+        // Numbers are compared and chosen without a branch: the processor could not predict one here.
         let key = |cycle: u64, age: u64| u128::from(cycle) << 64 | u128::from(age);
         let (mut best, mut best_bank) = (key(first.cycle, first.age), first.bank);
         while banks != 0 {
@@ -158,10 +159,10 @@ pub(super) enum PrefetchStep {
 pub(super) struct ChannelState {
     now: u64,
     ages: u64,
-    /// What is under way here; queues are small, and walked through over and over.
+    /// Requests that are under way here; queues are small, and walked through over and over.
     accepted: Slab<Accepted>,
     arrivals: VecDeque<Arrival>,
-    /// Reads, writes; of each bank.
+    /// Reads and writes of each bank.
     queues: [Vec<Queue>; 2],
     /// Banks with waiting reads, writes.
     busy: [u64; 2],
@@ -273,7 +274,7 @@ impl BankTimedChannel {
         &self.state
     }
 
-    /// Gives what has been counted by launch.
+    /// Gives the counts by launch.
     pub(super) fn shares(&mut self, totals: &mut LaunchTotals) {
         self.state.by_launch.give(totals);
     }
@@ -318,7 +319,8 @@ impl BankTimedChannel {
         self.state.queues[usize::from(self.state.draining)].get(column.bank as usize)
     }
 
-    /// Brings closer what the next command will need: all channels are to do the first step, then all the second, and so on.
+    /// Prefetches into the host's cache the data for the next command: all channels are to do the first step, then all the second, and so
+    /// on.
     #[inline]
     pub(super) fn prefetch(&self, step: PrefetchStep) {
         let Some(queue) = self.next_queue() else { return };
@@ -380,7 +382,7 @@ impl BankTimedChannel {
             queue.entries.push_back(entry);
             state.busy[direction] |= 1 << bank;
             state.counts[direction] += 1;
-            // Only the first entry of a bank, and the first that hits, change what the bank may do.
+            // Only the first entry of a bank, and the first that hits, change the bank's next commands.
             if direction == usize::from(state.draining) && (first || hits) {
                 if self.row.is_some_and(|row| row.bank == bank && row.cycle != u64::MAX) {
                     self.row = None;
@@ -482,7 +484,7 @@ impl BankTimedChannel {
         }
     }
 
-    /// Nothing is known of what the banks may do next.
+    /// Forgets the next commands of all banks.
     fn renew_all(&mut self) {
         (self.column, self.row) = (None, None);
         (self.next.columns, self.next.activates, self.next.precharges) = (0, 0, 0);
@@ -493,7 +495,7 @@ impl BankTimedChannel {
         }
     }
 
-    /// Finds out what this bank may do next.
+    /// Finds the next command of this bank.
     #[inline]
     fn renew(&mut self, bank: u32) {
         let (state, next) = (&self.state, &mut self.next);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Whom the end of a request is told to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Requester {
-    /// Whoever is at the port.
+    /// The client at the port.
     Port(PortId),
     /// The burst in this slot.
     Burst(u32),
@@ -26,7 +26,7 @@ struct OpenBurst {
 /// Bursts whose lines the channels still work on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Bursts {
-    /// By slot.
+    /// Bursts, by slot.
     open: Vec<OpenBurst>,
     free: Vec<u32>,
 }
@@ -47,7 +47,7 @@ impl Bursts {
         }
     }
 
-    /// A line of the burst in `slot` is done at `time`. Of the last one: when all are, and the port to tell.
+    /// A line of the burst in `slot` is done at `time`. For the last one: when all are done, and the port to tell.
     pub fn line_done(&mut self, slot: u32, time: SimTime) -> Option<(PortId, SimTime, MemoryBurst)> {
         let open = self.open.get_mut(slot as usize)?;
         open.unfinished = open.unfinished.checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! Memory channels: what the HBM stack and the host memory are made of.
+//! Memory channels, which make up the HBM stack and the host memory.
 //!
 //! A channel follows either the bank timing of its DRAM (`bank_timed`) or a fixed latency and a bandwidth (`simple`). Channels share nothing.
 
@@ -31,12 +31,12 @@ pub enum MemoryModel {
     Simple {
         /// From arrival of the request to departure of the response, without queueing.
         latency: SimTime,
-        /// Of all channels together.
+        /// Bandwidth of all channels together.
         bandwidth: Bandwidth,
     },
     /// Banks, rows, bus turnaround and refresh, scheduled first-ready, first-come-first-served.
     BankTimed {
-        /// Timing of a channel; what is absent has the value of the V100's HBM2.
+        /// Timing of a channel; absent keys have the values of the V100's HBM2.
         #[serde(default)]
         timing: DramTiming,
         /// Time a request spends in the controller and the physical interface beside the DRAM's own.
@@ -45,7 +45,7 @@ pub enum MemoryModel {
 }
 
 impl MemoryModel {
-    /// Says what its channels cannot honour.
+    /// The settings that its channels cannot honour.
     fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         match self {
@@ -78,8 +78,8 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
-    /// `count` channels (at least 1) of `model`; consecutive lines interleave over `interleave` channels, those of other stacks included.
-    /// `shared_ports` where requests of one port go to several channels.
+    /// `count` channels (at least 1) of `model`; consecutive lines interleave over `interleave` channels, channels of other stacks
+    /// included. `shared_ports` where requests of one port go to several channels.
     pub fn new(
         clock: Frequency,
         model: &MemoryModel,
@@ -192,7 +192,7 @@ impl Channels {
         }
     }
 
-    /// Gives what the channels have counted by launch.
+    /// Gives the channels' counts by launch.
     pub fn shares(&mut self, totals: &mut LaunchTotals) {
         match &mut self.kind {
             Kind::Simple(channels) => channels.iter_mut().for_each(|channel| channel.state.by_launch.give(totals)),
@@ -200,7 +200,7 @@ impl Channels {
         }
     }
 
-    /// What waits in the channels.
+    /// The requests that wait in the channels.
     pub fn outstanding(&self) -> Option<String> {
         let Kind::BankTimed(channels, _) = &self.kind else { return None };
         let waiting: usize = channels.iter().map(BankTimedChannel::waiting).sum();
@@ -258,13 +258,13 @@ fn serve_burst(
     done
 }
 
-/// What a message wants.
+/// The request in a message.
 enum Wanted {
     Line(MemoryRequest),
     Burst(MemoryBurst),
 }
 
-/// What a message wants; `None` where that is nothing.
+/// The request in a message; `None` where there is none.
 fn wanted(message: &Message) -> Option<Wanted> {
     match &message.payload {
         Payload::Memory(MemoryMessage::Request(request)) => Some(Wanted::Line(*request)),

@@ -7,7 +7,7 @@ use crate::interleave::{AddressBits, BitFunction};
 /// How a channel is refreshed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum Refresh {
-    /// One bank after the other: each bank once every `t_refi`, `t_rfc` of which it is away.
+    /// One bank after the other: each bank once every `t_refi`, for `t_rfc`.
     PerBank,
     /// Every bank at once, every `t_refi`.
     AllBank,
@@ -68,8 +68,8 @@ pub struct DramTiming {
     pub write_high: u32,
     /// Waiting writes at which it goes back to waiting reads (calibrated: copy bandwidth).
     pub write_low: u32,
-    /// The address bits whose exclusive or is each bit of the bank number, of which the lowest are the group; a row is then the lines of
-    /// its channel and bank in an aligned run of as many bytes as a row of each bank of each channel has. None: see `bank_timed`.
+    /// The address bits whose exclusive or is each bit of the bank number. The lowest bits of the number are the group. A row is then the
+    /// lines of its channel and bank in an aligned run of as many bytes as a row of each bank of each channel has. None: see `bank_timed`.
     pub bank_bits: AddressBits,
     /// Row hits of a bank that may pass an older request to another row.
     pub row_hit_cap: u32,
@@ -108,7 +108,7 @@ impl Default for DramTiming {
 }
 
 impl DramTiming {
-    /// Says what contradicts itself.
+    /// The settings that contradict each other.
     pub(super) fn check(&self) -> Result<(), Vec<ParameterProblem>> {
         let mut problems = Vec::new();
         let mut expect = |right: bool, problem: &str| {

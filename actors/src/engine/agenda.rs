@@ -15,7 +15,7 @@ pub(super) struct Agenda {
     blocks: Vec<Block>,
 }
 
-/// What is known of the slots of a block: nothing is earlier; after [`Agenda::settle`], one is not later.
+/// The earliest times of the slots of a block: nothing is earlier; after [`Agenda::settle`], one is not later.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     /// When the first is due.
@@ -25,7 +25,7 @@ struct Block {
 }
 
 impl Agenda {
-    /// Slots with wires of these latencies, each of which has something to do at once.
+    /// Slots with wires of these latencies. Each slot has something to do at once.
     pub fn new(latencies: Vec<SimTime>) -> Agenda {
         let blocks = latencies.len().div_ceil(BLOCK);
         let next = vec![SimTime::ZERO; latencies.len()];

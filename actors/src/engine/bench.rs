@@ -7,18 +7,18 @@ use super::{Inbox, Outbox};
 use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};
 use std::fmt;
 
-/// What a unit sent: (arrival time, port, payload).
+/// A message that a unit sent: (arrival time, port, payload).
 pub type Sent = (SimTime, PortId, Payload);
 
 /// Drives one unit in its own tests, without an engine.
 ///
-/// As in the engine, a unit is called where it is due and only there: when a message arrives, at the time of its own
-/// [`NextWake::At`], and once at the start. A window begins with what is due. A unit that forgets to ask for a wake stays asleep.
+/// As in the engine, a unit is called where it is due and only there: when a message arrives, at the time of its own [`NextWake::At`], and
+/// once at the start. A window begins with the earliest such time. A unit that forgets to ask for a wake stays asleep.
 #[derive(Debug)]
 pub struct Bench {
-    /// What the unit sends goes here.
+    /// The outbox of the unit.
     pub out: Outbox,
-    /// What it is to receive, in any order.
+    /// The messages that it is to receive, in any order.
     pub inbox: Vec<Message>,
     /// The unit has run until here.
     now: SimTime,
@@ -50,7 +50,7 @@ impl Bench {
         arrival.min(self.wake).max(self.now)
     }
 
-    /// What the unit has sent since this was last asked.
+    /// The messages that the unit has sent since the last call of this function.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         let sent = self.out.take_sent().into_iter();
         sent.map(|(_, message)| (message.time, message.port, message.payload)).collect()
@@ -61,7 +61,7 @@ impl Bench {
         self.now
     }
 
-    /// Runs the unit in windows of at most `window` until `end`, and returns what it sent.
+    /// Runs the unit in windows of at most `window` until `end`, and returns the messages that it sent.
     ///
     /// # Panics
     ///
@@ -87,7 +87,7 @@ impl Bench {
         Ok(self.take_sent())
     }
 
-    /// Calls the unit once, with the messages of `window`, whether or not it is due. What it sends stays in [`Bench::out`].
+    /// Calls the unit once, with the messages of `window`, whether or not it is due. Its messages stay in [`Bench::out`].
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs `test` with windows of `longest`, a half and a seventh of it, and of one picosecond, in which nothing but one moment
-    /// happens; returns what it returns.
+    /// Runs `test` with windows of `longest`, a half and a seventh of it, and of one picosecond, which holds a single moment; returns the
+    /// result of `test`.
     ///
     /// # Panics
     ///
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_unit_that_forgets_to_wake_stays_asleep() {
         let (sent, calls) = run(Mistake::ForgetsToWake, SimTime(1_000));
-        // The second message wakes it for what was due before; nothing wakes it for its own.
+        // The second message wakes it for work that was due before; nothing wakes it for its own.
         assert_eq!(calls.len(), 3);
         assert!(matches!(sent, Err(BrokenRule::Panicked { .. })), "what was due before is in the past: {sent:?}");
     }

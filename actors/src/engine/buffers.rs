@@ -1,6 +1,6 @@
 //! Memory for messages on their way, shared by the units of a shard.
 //!
-//! What one unit has read, the next unit's messages are written to: it is still in the processor's cache.
+//! A buffer that one unit has read takes the next unit's messages: it is still in the processor's cache.
 
 use balar_protocol::Message;
 

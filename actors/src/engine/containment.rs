@@ -11,7 +11,7 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// Makes the process's panic hook silent for what [`contain`] runs. Other panics reach the hook that was there before.
+/// Makes the process's panic hook silent for code that [`contain`] runs. Other panics reach the hook that was there before.
 pub(super) fn install() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -35,7 +35,7 @@ fn describe(info: &PanicHookInfo) -> String {
     }
 }
 
-/// As [`contain`], outside a run of the engine: building a unit of a user's own, say.
+/// As [`contain`], outside a run of the engine: for building a unit of a user's own.
 pub(crate) fn contain_outside<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     install();
     contain(work)

@@ -5,7 +5,7 @@ use super::handoff::{Patience, look_for};
 use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, SampleReport, Shard, ShardResult, Surroundings,
+    CollectStatistics, Desk, Failure, Recipients, Report, RunConditions, RunWindows, SampleReport, Shard, ShardResult,
     TakeSample, Tenant, UnitResult,
 };
 use super::watching::sampler::{Next, Sampler};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What a coordinator is made from.
+/// The parts that a coordinator is made from.
 pub(super) struct CoordinatorSetup {
-    pub surroundings: Surroundings,
+    pub conditions: RunConditions,
     pub paths: Arc<[String]>,
     /// The units of each shard.
     pub tenants: Vec<Vec<Tenant>>,
-    /// What takes samples, where somebody watches.
+    /// Takes samples, where a watcher wants them.
     pub sampler: Option<Sampler>,
     /// Where each shard lives.
     pub arbiters: Vec<ArbiterHandle>,
@@ -32,14 +32,14 @@ pub(super) struct CoordinatorSetup {
     pub result: oneshot::Sender<Result<RunReport, EngineError>>,
 }
 
-/// What the coordinator knows of a shard.
+/// The coordinator's knowledge of a shard.
 struct ShardState {
     address: Addr<Shard>,
     /// The earliest stamp or wake of its units when it last reported.
     own_next: SimTime,
     /// No message that its units are yet to send arrives before this time, as far as they knew when it last reported.
     own_reach: SimTime,
-    /// The same two of what is in `inbound`.
+    /// The same two for the messages in `inbound`.
     inbound_earliest: SimTime,
     inbound_reach: SimTime,
     /// Buffers of its last report, for its next command.
@@ -49,7 +49,7 @@ struct ShardState {
     busy: Duration,
     /// It has a command that it has not reported on.
     running: bool,
-    /// Of a shard on another thread, where messages need not wake anybody.
+    /// The desk of a shard on another thread, where messages need not wake any thread.
     desk: Option<Arc<Desk>>,
 }
 
@@ -68,7 +68,7 @@ impl ShardState {
 /// Owns simulated time.
 pub(super) struct Coordinator {
     shards: Vec<ShardState>,
-    surroundings: Surroundings,
+    conditions: RunConditions,
     paths: Arc<[String]>,
     /// Shards that have not reported yet.
     running: usize,
@@ -104,15 +104,15 @@ enum Ending {
 impl Coordinator {
     pub fn new(setup: CoordinatorSetup, context: &mut Context<Self>) -> Coordinator {
         let count = setup.tenants.len();
-        let surroundings = setup.surroundings;
-        let shortest = surroundings.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
+        let conditions = setup.conditions;
+        let shortest = conditions.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
         let start = |(index, (tenants, arbiter)): (usize, (Vec<Tenant>, ArbiterHandle))| {
-            let (surroundings, coordinator) = (surroundings.clone(), Recipients::of(&context.address()));
+            let (conditions, coordinator) = (conditions.clone(), Recipients::of(&context.address()));
             let own_next = if tenants.is_empty() { SimTime::MAX } else { SimTime::ZERO };
             let desk = (setup.wakeful && index > 0).then(Arc::<Desk>::default);
             let of_shard = desk.clone();
-            let start = move |_: &mut Context<Shard>| Shard::new(index, tenants, surroundings, coordinator, of_shard);
+            let start = move |_: &mut Context<Shard>| Shard::new(index, tenants, conditions, coordinator, of_shard);
             let address = Shard::start_in_arbiter(&arbiter, start);
             ShardState {
                 address,
@@ -131,7 +131,7 @@ impl Coordinator {
         let shards = setup.tenants.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
         Coordinator {
             shards,
-            surroundings,
+            conditions,
             paths: setup.paths,
             running: 0,
             last_start: SimTime::ZERO,
@@ -156,11 +156,11 @@ impl Coordinator {
             Some(Ending::Failure)
         } else if start == SimTime::MAX {
             Some(Ending::NothingLeft)
-        } else if start >= self.surroundings.stop_at {
+        } else if start >= self.conditions.stop_at {
             Some(Ending::StoppedAt)
-        } else if self.surroundings.interrupted() {
+        } else if self.conditions.interrupted() {
             Some(Ending::Interrupted)
-        } else if self.surroundings.out_of_time() {
+        } else if self.conditions.out_of_time() {
             Some(Ending::WallLimit)
         } else {
             None
@@ -190,7 +190,7 @@ impl Coordinator {
                 "no window follows"
             );
             self.ending = ending;
-            self.surroundings.epochs.finish();
+            self.conditions.epochs.finish();
             self.results_missing = self.shards.len();
             let end = self.end(matches!(ending, Some(Ending::StoppedAt)));
             for shard in &self.shards {
@@ -199,9 +199,9 @@ impl Coordinator {
             return;
         }
 
-        self.surroundings.epochs.between(self.last_start, start);
+        self.conditions.epochs.between(self.last_start, start);
         let reach = self.shards.iter().map(ShardState::reach).min().unwrap_or(SimTime::MAX);
-        let mut window = self.surroundings.window_at(start, reach);
+        let mut window = self.conditions.window_at(start, reach);
         window.until = window.until.min(limit);
         self.running = self.shards.iter().filter(|shard| shard.next() < window.until).count();
         let alone = self.running == 1;
@@ -230,7 +230,7 @@ impl Coordinator {
         }
     }
 
-    /// Asks every shard for what its units have counted.
+    /// Asks every shard for the counts of its units.
     fn begin_sample(&mut self, time: SimTime, kind: SampleKind) {
         let Some(sampler) = &mut self.sampler else { return };
         let with_waiting = kind == SampleKind::Asked;
@@ -286,7 +286,7 @@ impl Coordinator {
         for (to, batch) in report.outbound.iter_mut().enumerate().filter(|(_, batch)| !batch.is_empty()) {
             let shard = &mut self.shards[to];
             for (unit, message) in batch.iter() {
-                let reach = message.time.saturating_add(self.surroundings.latencies[unit.0 as usize]);
+                let reach = message.time.saturating_add(self.conditions.latencies[unit.0 as usize]);
                 shard.inbound_earliest = shard.inbound_earliest.min(message.time);
                 shard.inbound_reach = shard.inbound_reach.min(reach);
             }
@@ -311,14 +311,14 @@ impl Coordinator {
         self.last_start = report.last.start;
         self.reached = report.last.until;
         self.windows += std::mem::take(&mut self.step_windows);
-        if let Some(progress) = &self.surroundings.progress {
+        if let Some(progress) = &self.conditions.progress {
             progress.reached(report.last.until, self.windows, self.messages);
         }
     }
 
     /// Simulated time at the end of the run.
     fn end(&self, is_stopped: bool) -> SimTime {
-        if is_stopped { self.surroundings.stop_at } else { self.last_event }
+        if is_stopped { self.conditions.stop_at } else { self.last_event }
     }
 
     /// The report, once every shard has handed in.
@@ -327,7 +327,8 @@ impl Coordinator {
         let path = |unit: balar_protocol::UnitId| self.paths[unit.0 as usize].clone();
         let mut statistics = StatisticSink::default();
         let mut lost_statistics = Vec::new();
-        let mut waiting = Vec::new();
+        let (mut at_fault, mut waiting) = (Vec::new(), Vec::new());
+        let mut unreported = Vec::new();
         for result in self.results.drain(..) {
             match result.statistics {
                 Ok(mut sink) => {
@@ -335,18 +336,24 @@ impl Coordinator {
                     statistics.tables.append(&mut sink.tables);
                     statistics.kernels.append(&sink.kernels);
                     statistics.shares.append(sink.shares);
+                    unreported.append(&mut sink.unreported);
                     statistics.outcome = sink.outcome.or(statistics.outcome);
                 }
                 Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),
             }
-            waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
+            let list = if result.holds_others_up { &mut at_fault } else { &mut waiting };
+            list.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
-        statistics.kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
+        // What the others wait for stands before them.
+        at_fault.append(&mut waiting);
+        let waiting = at_fault;
+        let kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
+        statistics.kernels = kernels.completed_by(&unreported);
         let outcome = match (ending, self.failure.take()) {
-            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
-                Outcome::UnitBroken { path: path(unit), time, message }
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true, sender } })) => {
+                Outcome::UnitBroken { path: path(sender.unwrap_or(unit)), time, message }
             }
-            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: false } })) => {
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: false, .. } })) => {
                 Outcome::UnitPanic { path: path(unit), time, message }
             }
             (Ending::NothingLeft, None) if !waiting.is_empty() => {

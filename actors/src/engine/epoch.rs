@@ -1,12 +1,12 @@
-//! Value epochs: what happens at fixed multiples of a length of simulated time, counted from zero.
+//! Value epochs: work at fixed multiples of a length of simulated time, counted from zero.
 //!
-//! How far the engine runs ahead (a window) follows from wires and changes no result. What units share, the values of memory say,
-//! changes only at the ends of epochs. No window crosses one.
+//! How far the engine runs ahead (a window) follows from wires and changes no result. The state that units share, such as the values of
+//! memory, changes only at the ends of epochs. No window crosses one.
 
 use balar_protocol::SimTime;
 use std::sync::Arc;
 
-/// What is done at the end of an epoch, when no unit runs.
+/// The work at the end of an epoch, when no unit runs.
 pub trait EpochHook: Send + Sync {
     /// Everything before the end has been simulated, and nothing after it.
     fn epoch_ends(&self);

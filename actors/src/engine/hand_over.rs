@@ -1,6 +1,6 @@
 //! Units handed over in the middle of a run: each is saved, and a freshly built one goes on from its state.
 //!
-//! It shows that a state is whole: a run with hand-overs gives what one without them gives.
+//! It shows that a state is whole: a run with hand-overs has the same results as one without them.
 
 use super::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
 use super::unit::Unit;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct HandOver {
     /// Times, in order; a hand-over happens at the first end of a value epoch after each that has anything to do.
     pub at: Arc<[SimTime]>,
-    /// By unit: another one of the same parameters and wires; `None` where the unit stays.
+    /// Another unit of the same parameters and wires, by unit; `None` where the unit stays.
     pub twins: Vec<Option<Box<dyn Unit>>>,
     /// The code that states name.
     pub codes: Option<Arc<dyn CodeSource + Send + Sync>>,
@@ -37,7 +37,7 @@ impl Schedule {
         self.at.get(self.done).is_some_and(|&at| at <= start)
     }
 
-    /// What was due before `start` is done.
+    /// Hand-overs that were due before `start` are done.
     pub fn done(&mut self, start: SimTime) {
         self.done = self.at.partition_point(|&at| at <= start);
     }

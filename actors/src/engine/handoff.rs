@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a thread looks for a value before it goes back to its mailbox: a few times what it costs to wake it.
+/// How long a thread looks for a value before it goes back to its mailbox: a few times the cost of waking it.
 const PATIENCE: Duration = Duration::from_micros(50);
 
 /// Looks between two readings of the clock.
@@ -62,7 +62,7 @@ impl<T> Handoff<T> {
         if self.state.load(Ordering::Acquire) == FULL { self.close() } else { None }
     }
 
-    /// The receiver waits no longer; takes what came meanwhile.
+    /// The receiver waits no longer; takes the value that came meanwhile.
     pub fn close(&self) -> Option<T> {
         let mut place = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.store(CLOSED, Ordering::Release);

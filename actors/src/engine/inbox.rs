@@ -6,10 +6,10 @@ use balar_protocol::{Message, SimTime};
 
 /// The messages of one unit that arrive within the window, in their total order.
 ///
-/// **Invariant:** they come in the order of (time, source unit), and those of one source and time in the order in which it sent them.
+/// **Invariant:** they come in the order of (time, source unit), and messages of one source and time in the order in which it sent them.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    /// As they came; a message that was taken leaves a hole.
+    /// Messages in the order of arrival; a message that was taken leaves a hole.
     messages: Messages,
     /// Where each is, in order; empty where they came in order.
     order: Vec<Arrival>,
@@ -30,7 +30,7 @@ const AHEAD: usize = 4;
 /// A message of an inbox: when it arrives, and its source above its place.
 type Arrival = (SimTime, u64);
 
-/// Of the message at a place.
+/// The key of the message at a place.
 #[inline]
 fn arrival(message: &Message, place: usize) -> Arrival {
     (message.time, u64::from(message.source.0) << 32 | place as u64)
@@ -87,7 +87,7 @@ impl Inbox {
         self.order.sort_unstable();
     }
 
-    /// Sorts the places of messages of which both those before `second` and the others are sorted: two senders' most often.
+    /// Sorts the places of messages where the messages before `second` are sorted, and the others too: two senders' most often.
     fn merge(&mut self, second: usize) {
         let Inbox { messages, order, .. } = self;
         let (mut left, mut right) = (0, second);
@@ -95,7 +95,7 @@ impl Inbox {
         while left < second && right < messages.len() {
             let (Some(first), Some(other)) = (&messages[left], &messages[right]) else { break };
             let (first, other) = (arrival(first, left), arrival(other, right));
-            // What was sent first has the smaller place.
+            // The message that was sent first has the smaller place.
             let is_left = first < other;
             order.push(if is_left { first } else { other });
             left += usize::from(is_left);
@@ -106,7 +106,7 @@ impl Inbox {
         }
     }
 
-    /// Sorts the places of many messages: into buckets of time first, of which each then has one or two.
+    /// Sorts the places of many messages: into buckets of time first, so that each bucket has one or two.
     fn sort_by_buckets(&mut self) {
         let Inbox { messages, order, bounds, .. } = self;
         let times = || messages.iter().flatten().map(|message| message.time.0);
@@ -147,7 +147,7 @@ impl Inbox {
         };
     }
 
-    /// Forgets what is left.
+    /// Forgets the messages that are left.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.messages.clear();
@@ -175,7 +175,7 @@ impl Inbox {
         self.next
     }
 
-    /// The messages of the window, in any order, before one is taken: for a unit that brings closer what they will need.
+    /// The messages of the window, in any order, before one is taken: for a unit that prefetches the data for them.
     #[inline]
     pub fn all(&self) -> impl Iterator<Item = &Message> + Clone {
         self.messages.iter().flatten()
@@ -194,7 +194,7 @@ impl Inbox {
         self.messages[place].take()
     }
 
-    /// As [`Self::take`], for a unit that needs no more than to look at it: the message is not moved.
+    /// As [`Self::take`], for a unit that only looks at the message: it is not moved.
     #[inline]
     pub fn look(&mut self) -> Option<&Message> {
         let place = self.next_place()?;
@@ -233,7 +233,7 @@ mod tests {
     use rand_core::Rng;
     use rand_pcg::Pcg64Mcg;
 
-    /// Few messages and many, close together and far apart, of several senders in the same picosecond.
+    /// Few messages and many, close together and far apart, from several senders in the same picosecond.
     #[test]
     fn messages_come_by_time_and_source_and_then_as_they_were_sent() {
         let mut random = Pcg64Mcg::new(7);
@@ -251,7 +251,7 @@ mod tests {
                 .map(|number| (SimTime(500 + random.next_u64() % span), UnitId((random.next_u64() % 5) as u32), number))
                 .collect();
             if runs == 2 {
-                // Two senders, each of which sends in order.
+                // Two senders. Each sends in order.
                 sent.iter_mut().for_each(|(_, source, number)| *source = UnitId(u32::from(*number < count / 3)));
                 sent[..count as usize / 3].sort_unstable();
                 sent[count as usize / 3..].sort_unstable();

@@ -1,4 +1,4 @@
-//! The virtual-time engine: units, their inboxes, and what moves them on.
+//! The virtual-time engine: units, their inboxes, and the actors that move them on.
 //!
 //! ```text
 //!              RunWindows                       RunWindows
@@ -8,22 +8,22 @@
 //!              <--- Report: messages for other shards, next stamp
 //! ```
 //!
-//! The coordinator owns simulated time. It moves it in conservative windows: a window begins with the earliest stamp or wake of all
-//! units, and ends where the first message could arrive that is yet to be sent. So units of one window are independent, and shards
-//! run them at the same time. Idle stretches cost nothing. What must happen later than that is tied to messages or to the ends of
-//! value epochs ([`Epochs`]), which no window crosses.
+//! The coordinator owns simulated time. It moves it in conservative windows: a window begins with the earliest stamp or wake of all units,
+//! and ends where the first message could arrive that is yet to be sent. So units of one window are independent, and shards run them at the
+//! same time. Idle stretches cost nothing. Work that must happen later than that is tied to messages or to the ends of value epochs
+//! ([`Epochs`]), which no window crosses.
 //!
-//! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement, on where windows end, or on
-//! the wall clock. An inbox is ordered by (time, source unit), and what one source sends for one time comes in the order of sending.
+//! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement, on where windows end, or on the
+//! wall clock. An inbox is ordered by (time, source unit), and messages of one source and time come in the order of sending.
 //!
 //! A message is written once, where its receiver will find it: each unit has a calendar of spans as long as a window mostly is. A window takes a whole
 //! span without moving its messages, and sorts them only where several senders have mixed them. An empty span has no memory: the units of a shard
 //! share their buffers, and the one that was read last is written next, while the processor's cache has it. When a single shard has work, it is granted
 //! many windows with one command.
 //!
-//! A run can be watched (`Watch`): at multiples of an interval, or when a watcher asks, the coordinator reads what all units have counted, as numbers
-//! whose names were asked for once. No window crosses such a time, so that a sample is what has happened before it, on any number of threads. A unit that
-//! has not run since is not asked again, unless its counters move by time alone (`Unit::counts_by_time`).
+//! A run can be watched (`Watch`): at multiples of an interval, or when a watcher asks, the coordinator reads the counts of all units, as
+//! numbers whose names were asked for once. No window crosses such a time, so that a sample holds exactly the events before it, on any
+//! number of threads. A unit that has not run since is not asked again, unless its counters move by time alone (`Unit::counts_by_time`).
 //!
 //! | file or room | what it holds |
 //! |---|---|
@@ -31,9 +31,9 @@
 //! | `shard`, `coordinator`, `handoff` | the actix actors, and how they wait for each other |
 //! | `outbox`, `pending`, `inbox`, `buffers` | the way of a message |
 //! | `agenda` | which unit is due when, and how far the engine may run ahead |
-//! | `epoch` | what happens at the ends of value epochs |
+//! | `epoch` | work at the ends of value epochs |
 //! | `state`, `hand_over` | states saved and restored |
-//! | `watching` | what a watcher is given, how it comes together, runs that are held and stepped, the end of a run whose unit does not return |
+//! | `watching` | samples and how they are taken, runs that are held and stepped, the end of a run whose unit does not return |
 //! | `conduct` | a unit of the user's own, held to the rules of time, of its protocols and of memory |
 //! | `bench` | one unit driven alone, for its tests |
 

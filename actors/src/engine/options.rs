@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How to run a simulation. None of it changes what is simulated, `stop_at` and `detail` apart.
+/// How to run a simulation. None of it changes the simulation itself, `stop_at` and `detail` apart.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Shards, each a thread; at least one is used, and no more than there are units.
@@ -23,15 +23,17 @@ pub struct RunOptions {
     pub placement: Placement,
     /// Where windows end before wires make them.
     pub cut: WindowCut,
-    /// Whoever builds the simulation has units keep a profile of the code that they run: what they count, for each instruction.
+    /// Whether units keep a profile of the code that they run: their counts, for each instruction. The code that builds the simulation
+    /// reads this.
     pub profile_instructions: bool,
     /// Who watches the run, and when.
     pub watch: Option<Watch>,
-    /// Whoever builds the simulation has units tell what they did when, in this detail.
+    /// Whether units record their activity over time, and in which detail. The code that builds the simulation reads this.
     pub timeline: Option<TimelineDetail>,
-    /// Which launches and copies whoever builds the simulation has timed; the others are simulated for their values alone.
+    /// Which launches and copies are timed; the others are simulated for their values alone. The code that builds the simulation reads
+    /// this.
     pub detail: DetailChoice,
-    /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
+    /// Times, in order, at which units are handed over ([`HandOver`](super::HandOver)). The code that builds the simulation reads this.
     pub hand_over_at: Arc<[SimTime]>,
 }
 

@@ -1,4 +1,4 @@
-//! What a unit sends, and the way of its messages to other units.
+//! The messages that a unit sends, and their way to other units.
 
 use super::agenda::Agenda;
 use super::buffers::{Buffers, Messages};
@@ -19,7 +19,7 @@ struct Route {
     seat: Seat,
 }
 
-/// What the units of a shard send: a message goes straight to where the receiver will find it.
+/// The messages of a shard's units: a message goes straight to where the receiver will find it.
 #[derive(Debug)]
 pub struct Outbox {
     /// The unit that runs, since when, and when the first message may arrive that it sends.
@@ -33,29 +33,31 @@ pub struct Outbox {
     /// The shard, and where every unit of the simulation lives.
     shard: u32,
     seats: Arc<[Seat]>,
-    /// By slot: what is on its way to it, and when it next has something to do.
+    /// The messages on their way to each slot, and when it next has something to do.
     pub(super) pending: Vec<Pending>,
     pub(super) agenda: Agenda,
     pub(super) buffers: Buffers,
-    /// By shard: messages for its units, and the earliest stamp of all of them.
+    /// Messages for the units of each shard, and the earliest stamp of all of them.
     pub(super) outbound: Vec<Batch>,
     pub(super) outbound_earliest: SimTime,
-    /// What the unit that runs has done wrong.
+    /// The mistake of the unit that runs.
     mistake: Option<Box<Mistake>>,
 }
 
-/// What a unit has done wrong.
+/// A mistake of a unit.
 #[derive(Clone, Debug)]
 pub(super) struct Mistake {
     /// When it did so, or the start of the window it was in.
     pub time: SimTime,
-    /// What it did.
+    /// The mistake in words.
     pub message: String,
     /// The unit does not come with the simulator.
     pub guest: bool,
+    /// The unit whose message it was, where that is the one at fault.
+    pub sender: Option<UnitId>,
 }
 
-/// Where a message is to lie, and what it says of its way.
+/// The place where a message is to lie.
 enum Way<'a> {
     /// Among those on their way to a unit of the same shard.
     Here { messages: &'a mut Messages, time: SimTime, port: PortId },
@@ -108,18 +110,18 @@ impl Outbox {
         out
     }
 
-    /// What a unit alone has sent, as (receiver, message).
+    /// The messages of a unit alone, as (receiver, message).
     pub(crate) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
         self.outbound.last_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// As [`Outbox::take_sent`], as (sender's port, arrival, what) of an outbox whose wires lead to the sender's own ports.
+    /// As [`Outbox::take_sent`], as (sender's port, arrival, payload), for an outbox whose wires lead to the sender's own ports.
     pub(super) fn drain_sent(&mut self) -> impl Iterator<Item = (PortId, SimTime, Payload)> {
         let sent = self.outbound.last_mut().into_iter().flat_map(|batch| batch.drain(..));
         sent.map(|(_, Message { port, time, payload, .. })| (port, time, payload))
     }
 
-    /// Moves what arrives at `slot` before `until` to `inbox`, which is empty, in order.
+    /// Moves the messages that arrive at `slot` before `until` to `inbox`, which is empty, in order.
     #[inline]
     pub(super) fn take_due(&mut self, slot: usize, until: SimTime, inbox: &mut Inbox) {
         self.pending[slot].take_due(until, inbox, &mut self.buffers);
@@ -139,7 +141,7 @@ impl Outbox {
         self.begin(0, UnitId(0), Window { start, until: start });
     }
 
-    /// What the unit did wrong that ran last.
+    /// The mistake of the unit that ran last.
     #[inline]
     pub(super) fn take_mistake(&mut self) -> Option<Box<Mistake>> {
         self.mistake.take()
@@ -148,7 +150,14 @@ impl Outbox {
     /// The unit that runs does not come with the simulator, and has broken a rule.
     #[cold]
     pub(super) fn break_rule_as_guest(&mut self, time: SimTime, message: String) {
-        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true }));
+        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true, sender: None }));
+    }
+
+    /// The unit that runs has got a message from `sender`, which does not come with the simulator, that breaks a rule: the run ends, and
+    /// says so of the sender. `message` is what the sender has done.
+    #[cold]
+    pub(crate) fn break_rule_of_sender(&mut self, sender: UnitId, time: SimTime, message: String) {
+        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true, sender: Some(sender) }));
     }
 
     #[inline]
@@ -214,7 +223,7 @@ impl Outbox {
     fn refuse(&mut self, time: SimTime) {
         let until = self.arrivals_from;
         let message = format!("it sent a message that arrives at {time}, before the window's end at {until}");
-        self.mistake.get_or_insert(Box::new(Mistake { time: self.start, message, guest: false }));
+        self.mistake.get_or_insert(Box::new(Mistake { time: self.start, message, guest: false, sender: None }));
     }
 
     /// A message from another shard, where no further one arrives before `floor`.

@@ -15,7 +15,7 @@ const FEWEST_SPANS: u64 = 8;
 /// A span that could hold so many of the shortest windows is halved.
 const SHORTEST_OF_SPAN: u64 = 8;
 
-/// A message that arrives after the calendar's spans. The greatest arrives first; of those with one stamp, the one sent first.
+/// A message that arrives after the calendar's spans. The greatest arrives first; among messages with one stamp, the one sent first.
 #[derive(Debug)]
 struct Far {
     message: Message,
@@ -59,8 +59,8 @@ pub(super) struct CalendarShape {
 }
 
 impl CalendarShape {
-    /// For windows that are mostly `window` long and begin at its multiples; a few are as short as `shortest`, of which a span holds
-    /// a few.
+    /// The shape for windows that are mostly `window` long and begin at its multiples. A few are as short as `shortest`; a span holds a few
+    /// of these.
     pub fn new(window: SimTime, shortest: SimTime) -> CalendarShape {
         let mut span = window.0.max(1);
         while span >= SHORTEST_OF_SPAN * shortest.0.max(1) && span.is_multiple_of(2) {
@@ -91,8 +91,8 @@ impl Default for Span {
     }
 }
 
-/// Messages that have not arrived yet: a calendar of spans of time, each with its messages in the order in which they were sent, and
-/// a heap of what comes after them: a link may have a million lines of a copy on their way.
+/// Messages that have not arrived yet: a calendar of spans of time, each with its messages in the order in which they were sent, and a heap
+/// of later messages: a link may have a million lines of a copy on their way.
 ///
 /// A window mostly is one span, and its messages are handed over without being moved.
 #[derive(Debug)]
@@ -102,9 +102,9 @@ pub(super) struct Pending {
     first: u64,
     /// Span number n is `spans[n % spans]`.
     spans: Vec<Span>,
-    /// Of the buffer that the largest span so far needed.
+    /// Size of the buffer that the largest span so far needed.
     size: Size,
-    /// What arrives after them.
+    /// The messages after the spans.
     later: BinaryHeap<Far>,
     /// Messages that were put there.
     later_sent: u64,
@@ -176,7 +176,7 @@ impl Pending {
     /// Adds a message that lies after the calendar as it stands; none that is added from now on arrives before `floor`.
     #[cold]
     pub fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
-        // The unit may have slept for long: the calendar starts with what is there.
+        // The unit may have slept for long: the calendar starts with the present messages.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
         self.bring_near(buffers);
         self.earliest = self.earliest.min(message.time);
@@ -189,7 +189,7 @@ impl Pending {
         }
     }
 
-    /// What the calendar has come to moves into it, before anything else is added there: it was sent before that.
+    /// Moves messages into the spans that the calendar has come to, before anything else is added there: they were sent before that.
     fn bring_near(&mut self, buffers: &mut Buffers) {
         loop {
             let (shape, first) = (self.shape, self.first);
@@ -200,7 +200,7 @@ impl Pending {
         }
     }
 
-    /// Moves what arrives before `until` to `inbox`, which is empty, in order.
+    /// Moves the messages that arrive before `until` to `inbox`, which is empty, in order.
     #[inline]
     pub fn take_due(&mut self, until: SimTime, inbox: &mut Inbox, buffers: &mut Buffers) {
         if self.earliest < until {
@@ -217,7 +217,7 @@ impl Pending {
             buffers.give(inbox.append(std::mem::take(self.span(number)).messages));
             number += 1;
             if self.near == inbox.len() {
-                // An idle stretch: on to what lies far ahead, if that is due.
+                // An idle stretch: on to the messages that lie far ahead, if these are due.
                 match self.later.peek() {
                     Some(far) if far.message.time < until => number = number.max(self.shape.number(far.message.time)),
                     _ => break,
@@ -243,7 +243,7 @@ impl Pending {
         self.earliest = self.find_earliest();
     }
 
-    /// Puts another message, of the same stamp, in the place of each; stops at the first problem.
+    /// Puts another message with the same stamp in the place of each; stops at the first problem.
     pub fn replace<E>(&mut self, mut other: impl FnMut(&Message) -> Result<Message, E>) -> Result<(), E> {
         for message in self.spans.iter_mut().flat_map(|span| &mut span.messages).flatten() {
             *message = other(message)?;

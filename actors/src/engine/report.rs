@@ -1,4 +1,4 @@
-//! What comes of a run, and why a simulation cannot run.
+//! The outcome of a run, and the reasons why a simulation cannot run.
 
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
@@ -19,13 +19,14 @@ pub struct WaitingUnit {
 pub struct DeadlockReport {
     /// When the last thing happened.
     pub time: SimTime,
-    /// Who waits, in the order of units.
+    /// Who waits, in the order of units; before all others those that owe answers and wait for none themselves
+    /// ([`Unit::holds_others_up`](super::Unit::holds_others_up)).
     pub waiting: Vec<WaitingUnit>,
 }
 
 impl fmt::Display for DeadlockReport {
-    /// The time, and a line for each unit that waits. Units of a row that wait alike have one line with their number: they say the same
-    /// but for numbers, none of which is zero in one and not in another.
+    /// The time, and a line for each unit that waits. Units of a row that wait alike have one line with their number: they say the same but
+    /// for numbers, and no number is zero in one and not in another.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "deadlock at {}:", self.time)?;
         let mut lines: Vec<(&WaitingUnit, usize)> = Vec::new();
@@ -80,7 +81,7 @@ pub enum Outcome {
         path: String,
         /// When it was called.
         time: SimTime,
-        /// What it did, and which rule that breaks: the text of a [`BrokenRule`](super::BrokenRule).
+        /// The breach and the broken rule: the text of a [`BrokenRule`](super::BrokenRule).
         message: String,
     },
     /// A unit panicked or broke the rules of time; a bug in that unit.
@@ -89,7 +90,7 @@ pub enum Outcome {
         path: String,
         /// Start of the window it was in.
         time: SimTime,
-        /// What it said, or which rule it broke.
+        /// The message of the panic, or the broken rule.
         message: String,
     },
 }
@@ -99,18 +100,18 @@ pub enum Outcome {
 pub struct LostStatistics {
     /// Its path.
     pub path: String,
-    /// What it said.
+    /// The message of the panic.
     pub message: String,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct RunReport {
     /// When the last thing happened; [`RunOptions::stop_at`](super::RunOptions::stop_at) where the run was stopped there.
     pub end: SimTime,
     /// How it ended.
     pub outcome: Outcome,
-    /// The statistics of all units, in the order of units; those of a unit that panicked are missing.
+    /// The statistics of all units, in the order of units; statistics of a unit that panicked are missing.
     pub statistics: StatisticSink,
     /// Units other than the one in [`Outcome::UnitPanic`] whose statistics are missing.
     pub lost_statistics: Vec<LostStatistics>,

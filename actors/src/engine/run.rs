@@ -7,7 +7,7 @@ use super::hand_over::{HandOver, Schedule};
 use super::options::RunOptions;
 use super::pending::CalendarShape;
 use super::report::{EngineError, RunReport};
-use super::shard::{Surroundings, Tenant};
+use super::shard::{RunConditions, Tenant};
 use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
 use super::watching::sampler::Sampler;
@@ -31,12 +31,12 @@ pub struct UnitEntry {
     pub weight: u32,
 }
 
-/// All units of a node, wired, with what they share.
+/// All units of a node, wired, with the state that they share.
 #[derive(Default)]
 pub struct Simulation {
     /// The units.
     pub units: Vec<UnitEntry>,
-    /// What happens at fixed multiples of a length of time: the writes of units become visible.
+    /// Work at fixed multiples of a length of time: the writes of units become visible.
     pub epochs: Epochs,
     /// Units that take over from others in the middle of the run, if any do.
     pub hand_over: HandOver,
@@ -69,8 +69,11 @@ pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, Eng
     let work = move || run_system(simulation, options, Prepared { paths, latencies, deadline, calls });
     engine
         .spawn(move || {
+            let report = span.in_scope(work);
+            // The span of a run that has a report ends where its caller ends it.
+            drop(span);
             // Nobody waits for the report of a run that was given up.
-            let _ = sender.send(span.in_scope(work));
+            let _ = sender.send(report);
         })
         .map_err(EngineError::Threads)?;
     watchdog.wait(&report).unwrap_or_else(|| Err(EngineError::Internal("its thread panicked".to_owned())))
@@ -81,9 +84,9 @@ fn shards_of(simulation: &Simulation, options: &RunOptions) -> usize {
     options.threads.clamp(1, simulation.units.len().max(1))
 }
 
-/// What is known of a run before its thread starts.
+/// The parts of a run before its thread starts.
 struct Prepared {
-    /// By unit.
+    /// Paths, by unit.
     paths: Arc<[String]>,
     latencies: Vec<SimTime>,
     deadline: Deadline,
@@ -138,7 +141,7 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
     let own = system.block_on(async { Arbiter::current() });
     let arbiters: Vec<Arbiter> = (1..shards).map(|_| Arbiter::new()).collect();
     let (result, report) = tokio::sync::oneshot::channel();
-    let surroundings = Surroundings {
+    let conditions = RunConditions {
         latencies: latencies.into(),
         calendar,
         epochs: simulation.epochs,
@@ -151,9 +154,10 @@ fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -
         seats,
         hand_over: Schedule::new(at, codes),
         calls,
+        span: tracing::Span::current(),
     };
     let setup = CoordinatorSetup {
-        surroundings,
+        conditions,
         paths,
         tenants,
         sampler,

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
-/// Windows after which units are asked for what they have counted by launch: some tens of the shortest launches.
+/// Windows after which units are asked for their counts by launch: some tens of the shortest launches.
 const WINDOWS_BETWEEN_SHARES: u64 = 1 << 14;
 
 /// A unit and its way into a shard.
@@ -59,6 +59,7 @@ struct Slot {
 /// A unit that panicked or broke a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
+    /// The unit that ran.
     pub unit: UnitId,
     pub mistake: Mistake,
 }
@@ -80,7 +81,7 @@ impl Message for RunWindows {
     type Result = ();
 }
 
-/// What came of [`RunWindows`].
+/// The result of [`RunWindows`].
 pub(super) struct Report {
     pub shard: usize,
     /// Messages for each shard.
@@ -103,10 +104,10 @@ impl Message for Report {
     type Result = ();
 }
 
-/// Hand in what the units have counted before this time. Nothing is left to happen before it.
+/// Hand in the counts of units before this time. Nothing is left to happen before it.
 pub(super) struct TakeSample {
     pub time: SimTime,
-    /// Say what units wait for, too.
+    /// Hand in the waits of units, too.
     pub with_waiting: bool,
     pub sample: ShardSample,
 }
@@ -115,7 +116,7 @@ impl Message for TakeSample {
     type Result = ();
 }
 
-/// What came of [`TakeSample`].
+/// The result of [`TakeSample`].
 pub(super) struct SampleReport {
     pub shard: usize,
     pub sample: ShardSample,
@@ -135,11 +136,12 @@ impl Message for CollectStatistics {
     type Result = ();
 }
 
-/// What a unit has to say at the end. `Err` = it panicked while it said so.
+/// The results of a unit at the end. `Err` = it panicked while it gave them.
 pub(super) struct UnitResult {
     pub unit: UnitId,
     pub statistics: Result<StatisticSink, String>,
     pub outstanding: Option<String>,
+    pub holds_others_up: bool,
 }
 
 /// The statistics of a shard's units.
@@ -179,9 +181,9 @@ pub(super) struct Desk {
     pub reports: Handoff<Report>,
 }
 
-/// What all shards know.
+/// What holds for a whole run, which every shard knows. (What units take while they are built is the catalogue's `Surroundings`.)
 #[derive(Clone)]
-pub(super) struct Surroundings {
+pub(super) struct RunConditions {
     /// By unit: the smallest latency of its wires.
     pub latencies: Arc<[SimTime]>,
     pub calendar: CalendarShape,
@@ -190,16 +192,18 @@ pub(super) struct Surroundings {
     pub stop_at: SimTime,
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
-    /// Where somebody may hold the run, and ask it.
+    /// The control by which a watcher may hold the run, and ask it.
     pub control: Option<RunControl>,
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
     pub hand_over: Schedule,
     /// Where the watchdog looks.
     pub calls: Calls,
+    /// The span of the run, within which the units' own ones are.
+    pub span: tracing::Span,
 }
 
-impl Surroundings {
+impl RunConditions {
     /// The window that starts with the earliest pending event, where no message that is yet to be sent arrives before `reach`.
     pub fn window_at(&self, start: SimTime, reach: SimTime) -> Window {
         // An event after `reach` has no window yet; that of nothing, which this gives then, is not run.
@@ -211,7 +215,7 @@ impl Surroundings {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Has somebody asked for something that the coordinator does between windows?
+    /// Has a watcher asked for something that the coordinator does between windows?
     pub fn is_called(&self) -> bool {
         self.control.as_ref().is_some_and(RunControl::needs_attention)
     }
@@ -225,7 +229,7 @@ impl Surroundings {
 pub(super) struct Shard {
     index: usize,
     slots: Vec<Slot>,
-    /// What is on its way to each slot, and when each next has something to do.
+    /// The messages on their way to each slot, and when each next has something to do.
     out: Outbox,
     inbox: Inbox,
     /// When the window before began.
@@ -234,12 +238,12 @@ pub(super) struct Shard {
     messages: u64,
     /// Calls of its units so far.
     calls: u64,
-    /// What its units have counted by launch.
+    /// The counts of its units by launch.
     shares: LaunchTotals,
     /// Windows since they were last asked for it.
     windows_since_shares: u64,
     failure: Option<Failure>,
-    surroundings: Surroundings,
+    conditions: RunConditions,
     coordinator: Recipients,
     /// `None` = everything goes through mailboxes.
     desk: Option<Arc<Desk>>,
@@ -254,19 +258,19 @@ impl Shard {
     pub fn new(
         index: usize,
         tenants: Vec<Tenant>,
-        surroundings: Surroundings,
+        conditions: RunConditions,
         coordinator: Recipients,
         desk: Option<Arc<Desk>>,
     ) -> Shard {
-        let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
-        let pending = tenants.iter().map(|_| Pending::new(surroundings.calendar)).collect();
+        let latencies = tenants.iter().map(|tenant| conditions.latencies[tenant.id.0 as usize]).collect();
+        let pending = tenants.iter().map(|_| Pending::new(conditions.calendar)).collect();
         let (mut slots, mut wires) = (Vec::with_capacity(tenants.len()), Vec::with_capacity(tenants.len()));
         for Tenant { id, path, unit, twin, wires: own, numbers } in tenants {
             // Every unit runs in the first window: it may have something to start with.
             slots.push(Slot { id, path, unit, twin, wake: SimTime::ZERO, failed: false, has_run: true, numbers });
             wires.push(own);
         }
-        let seats = Arc::clone(&surroundings.seats);
+        let seats = Arc::clone(&conditions.seats);
         Shard {
             index,
             slots,
@@ -279,22 +283,22 @@ impl Shard {
             shares: LaunchTotals::default(),
             windows_since_shares: 0,
             failure: None,
-            surroundings,
+            conditions,
             coordinator,
             desk,
             patience: Patience::default(),
         }
     }
 
-    /// Hands over what is due at the start of `window`, where an epoch has ended since the last one.
+    /// Does the hand-overs that are due at the start of `window`, where an epoch has ended since the last one.
     #[cold]
     fn hand_over(&mut self, window: Window) {
-        if self.surroundings.epochs.end_after(self.last_start) > window.start {
+        if self.conditions.epochs.end_after(self.last_start) > window.start {
             return;
         }
-        self.surroundings.hand_over.done(window.start);
+        self.conditions.hand_over.done(window.start);
         for index in 0..self.slots.len() {
-            let (slot, schedule) = (&mut self.slots[index], &self.surroundings.hand_over);
+            let (slot, schedule) = (&mut self.slots[index], &self.conditions.hand_over);
             let (Some(twin), false) = (&mut slot.twin, slot.failed) else { continue };
             let copied = self.out.pending[index].replace(|message| schedule.copy(message));
             let handed_over = copied.and_then(|()| schedule.swap(&mut slot.unit, twin));
@@ -306,11 +310,11 @@ impl Shard {
 
     /// Runs every unit that has something to do in the window.
     fn run_window(&mut self, window: Window) {
-        if self.surroundings.hand_over.is_due(window.start) {
+        if self.conditions.hand_over.is_due(window.start) {
             self.hand_over(window);
         }
         self.last_start = window.start;
-        self.surroundings.calls.window_begins(self.index, window.start);
+        self.conditions.calls.window_begins(self.index, window.start);
         for block in 0..self.out.agenda.blocks() {
             let Some(slots) = self.out.agenda.due_block(block, window.until) else { continue };
             for index in slots {
@@ -320,7 +324,7 @@ impl Shard {
             }
             self.out.agenda.settle(block);
         }
-        self.surroundings.calls.end(self.index);
+        self.conditions.calls.end(self.index);
     }
 
     fn run_unit(&mut self, index: usize, window: Window) {
@@ -334,7 +338,7 @@ impl Shard {
         self.last_event = self.last_event.max(latest).max(woken);
 
         self.calls += 1;
-        self.surroundings.calls.begin(self.index, self.calls, slot.id.0);
+        self.conditions.calls.begin(self.index, self.calls, slot.id.0);
         self.out.begin(index, slot.id, window);
         let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut self.out));
 
@@ -365,7 +369,8 @@ impl Shard {
     #[cold]
     fn fail(&mut self, index: usize, mistake: Mistake) {
         let slot = &mut self.slots[index];
-        slot.failed = true;
+        // A unit that was asked for what it does not have has done nothing wrong: its statistics count.
+        slot.failed = mistake.sender.is_none();
         slot.wake = SimTime::MAX;
         self.out.agenda.set(index, SimTime::MAX);
         self.inbox.clear();
@@ -381,13 +386,13 @@ impl Shard {
 
     /// May another window follow without the others' knowledge?
     fn may_go_on(&self, window: Window, horizon: SimTime) -> bool {
-        window.start < self.surroundings.stop_at
+        window.start < self.conditions.stop_at
             && window.start < SimTime::MAX
             && window.until <= horizon.min(self.out.outbound_earliest)
             && self.failure.is_none()
-            && !self.surroundings.interrupted()
-            && !self.surroundings.is_called()
-            && !self.surroundings.out_of_time()
+            && !self.conditions.interrupted()
+            && !self.conditions.is_called()
+            && !self.conditions.out_of_time()
     }
 
     fn run_windows(&mut self, mut command: RunWindows) -> Report {
@@ -402,12 +407,12 @@ impl Shard {
             self.run_window(window);
             windows += 1;
             let (next, reach) = (self.out.agenda.earliest(), self.out.agenda.reach());
-            let following = self.surroundings.window_at(next, reach.min(command.reach));
+            let following = self.conditions.window_at(next, reach.min(command.reach));
             if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
                 break (next, reach);
             }
             // No other shard runs.
-            self.surroundings.epochs.between(window.start, next);
+            self.conditions.epochs.between(window.start, next);
             window = following;
         };
         self.windows_since_shares += windows;
@@ -428,12 +433,12 @@ impl Shard {
         }
     }
 
-    /// Takes what units have counted by launch, so that no unit keeps it of many launches.
+    /// Takes the counts of units by launch, so that no unit keeps counts of many launches.
     #[cold]
     fn take_shares(&mut self) {
         self.windows_since_shares = 0;
         for slot in self.slots.iter_mut().filter(|slot| !slot.failed) {
-            // What panics here is reported when the statistics are collected.
+            // A panic here is reported when the statistics are collected.
             let _ = contain(|| slot.unit.shares(&mut self.shares));
         }
     }
@@ -456,7 +461,7 @@ impl Shard {
             }
             if is_read {
                 slot.has_run = false;
-                // What panics here is reported when the statistics are collected.
+                // A panic here is reported when the statistics are collected.
                 let given = contain(|| {
                     let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
                     slot.unit.statistics(&mut sink);
@@ -496,13 +501,15 @@ impl Shard {
 
 /// A mistake that can only be the simulator's own.
 fn ours(time: SimTime, message: String) -> Mistake {
-    Mistake { time, message, guest: false }
+    Mistake { time, message, guest: false, sender: None }
 }
 
 impl Handler<RunWindows> for Shard {
     type Result = ();
 
     fn handle(&mut self, command: RunWindows, _: &mut Context<Self>) {
+        let span = self.surroundings.span.clone();
+        let _inside = span.enter();
         let mut next = Some(command);
         while let Some(command) = next {
             let window = command.window;
@@ -559,7 +566,8 @@ impl Handler<CollectStatistics> for Shard {
             });
             let outstanding = contain(|| slot.unit.outstanding());
             let outstanding = outstanding.unwrap_or_else(|message| Some(format!("(it panicked: {message})")));
-            UnitResult { unit: slot.id, statistics, outstanding }
+            let holds_others_up = contain(|| slot.unit.holds_others_up()).unwrap_or(false);
+            UnitResult { unit: slot.id, statistics, outstanding, holds_others_up }
         });
         self.coordinator.results.do_send(ShardResult { units: units.collect() });
     }

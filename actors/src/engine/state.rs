@@ -58,7 +58,7 @@ pub fn save_state<T: Serialize>(state: &T) -> Result<Vec<u8>, StateError> {
 ///
 /// # Errors
 ///
-/// [`StateError::Encoding`] or [`StateError::TrailingBytes`] where the bytes are not those of a `T`.
+/// [`StateError::Encoding`] or [`StateError::TrailingBytes`] where the bytes are no `T`.
 pub fn restore_state<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StateError> {
     let (state, rest) = postcard::take_from_bytes(bytes)?;
     if rest.is_empty() { Ok(state) } else { Err(StateError::TrailingBytes(rest.len())) }
@@ -86,7 +86,7 @@ pub fn complete_launch(launch: &mut Arc<KernelLaunch>, codes: &dyn CodeSource) -
     complete_codes(Arc::make_mut(launch), codes)
 }
 
-/// [`complete_code`] for what a kernel has put into a stream.
+/// [`complete_code`] for work that a kernel has put into a stream.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ pub fn complete_device_work(work: &mut DeviceWork, codes: &dyn CodeSource) -> Re
     }
 }
 
-/// Of a launch, and of those that its kernel can make.
+/// Completes the code of a launch, and of the launches that its kernel can make.
 fn complete_codes(launch: &mut KernelLaunch, codes: &dyn CodeSource) -> Result<(), StateError> {
     complete_code(&mut launch.code, codes)?;
     // Most launches launch nothing.
@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    /// A message with code comes back as its number, and is completed from what is loaded.
+    /// A message with code comes back as its number, and is completed from the loaded code.
     #[test]
     fn codes_are_named_by_number_and_completed() {
         let code = Code::new(ProgramId(7), Arc::new(42_u32));

@@ -61,6 +61,12 @@ pub trait Unit: Send {
     /// a unit with outstanding work means a deadlock.
     fn outstanding(&self) -> Option<String>;
 
+    /// Does it owe answers, and wait for none itself? The report of a deadlock names such a unit first: it is not the others that it
+    /// waits for. A unit that does not come with the simulator is asked through its guest, which knows both.
+    fn holds_others_up(&self) -> bool {
+        false
+    }
+
     /// Its state as bytes: everything that what it does from here on depends on, apart from its parameters and wires.
     ///
     /// # Errors

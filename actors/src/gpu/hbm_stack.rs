@@ -25,7 +25,7 @@ crate::parameters! {
         /// channels of the stack (HBM2: 8 of 128 bits)
         #[range(1..=4096)]
         channels: u32 = "8",
-        /// width of a channel in bits (HBM2: 128; GDDR6: 16), which the device reports; what a channel carries is up to its model
+        /// width of a channel in bits (HBM2: 128; GDDR6: 16), which the device reports; the bandwidth of a channel is up to its model
         #[range(1..=1 << 16)]
         channel_bits: u32 = "128",
         /// Simple(latency, bandwidth of the stack) or BankTimed(timing: (...), controller_latency), the latter calibrated with the 425-cycle random access of the V100
@@ -72,7 +72,7 @@ fn provides(text: &str) -> Vec<Capability> {
 /// An HBM stack.
 #[derive(Debug)]
 pub struct HbmStack {
-    /// By `PortId`.
+    /// The clients behind the ports, by `PortId`.
     behind: Vec<Behind>,
     /// Ports of all stacks of the row, over which lines spread before they come here.
     ports_of_row: u64,
@@ -88,7 +88,7 @@ struct Behind {
 }
 
 impl Behind {
-    /// Of port `index` of `ports`.
+    /// The client behind port `index` of `ports`.
     fn new(index: usize, ports: usize, channels: usize) -> Behind {
         let (first, end) = (index * channels / ports, (index + 1) * channels / ports);
         Behind { first, spread: (end > first + 1).then(|| SliceMap::xor((end - first) as u32)) }

@@ -1,15 +1,15 @@
-//! A TLB: translations of pages of several sizes together, of which the least recently used of a set goes first.
+//! A TLB: translations of pages of several sizes together. The least recently used translation of a set goes first.
 
 use crate::slab::{NONE, Slab};
 use crate::unified_memory::PAGE_BYTES;
 use balar_protocol::translation::{Aperture, Translation};
 use serde::{Deserialize, Serialize};
 
-/// Binary logarithm of the bytes around an address of which [`identity`] is true: the smallest part of the memory map in which all memory is
-/// of one kind, half of the host window.
+/// Binary logarithm of the bytes around an address for which [`identity`] is true: the smallest part of the memory map in which all memory
+/// is of one kind, half of the host window.
 pub const IDENTITY_BITS: u8 = 39;
 
-/// The translation of an address that is mapped onto itself, of which `valid_bits` are known.
+/// The translation of an address that is mapped onto itself, with `valid_bits` known bits.
 #[inline]
 pub fn identity(address: u64, valid_bits: u8) -> Translation {
     let aperture = if balar_host::memory::is_pinned(address) { Aperture::Host } else { Aperture::Device };
@@ -22,13 +22,13 @@ pub const fn page_of(address: u64, bits: u8) -> u64 {
     address >> bits << bits
 }
 
-/// Is `address` one of those of which the translation tells?
+/// Is `address` one that the translation tells of?
 #[inline]
 pub const fn covers(translation: &Translation, address: u64) -> bool {
     (address ^ translation.page) >> translation.valid_bits == 0
 }
 
-/// A translation that is held, with what the TLB's owner keeps of it.
+/// A translation that is held, with the owner's note about it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry<T> {
     /// The page's address, and in its low bits the binary logarithm of its bytes.
@@ -43,7 +43,7 @@ struct Entry<T> {
     older: u32,
 }
 
-/// Of an entry's key: the binary logarithm of the bytes of its page.
+/// The binary logarithm of the bytes of the page in an entry's key.
 #[inline]
 const fn bits_of(key: u64) -> u8 {
     (key & (PAGE_BYTES - 1)) as u8
@@ -130,14 +130,14 @@ impl<T> Tlb<T> {
         None
     }
 
-    /// An entry of `address`, of the smallest page that may be accessed so.
+    /// An entry of `address`, for the smallest page that may be accessed so.
     #[inline]
     fn find(&self, address: u64, writes: bool) -> Option<u32> {
         let with_size = |&(bits, _): &(u8, u32)| self.at(page_of(address, bits) | u64::from(bits));
         self.sizes.iter().filter_map(with_size).find(|&at| !writes || self.entries[at].writable)
     }
 
-    /// The translation of `address`, if it is held and allows to write where `writes` is set, and what is kept of it. It counts as used.
+    /// The translation of `address`, if it is held and allows to write where `writes` is set, and the note about it. It counts as used.
     #[inline]
     pub fn lookup(&mut self, address: u64, writes: bool) -> Option<(Translation, &mut T)> {
         let at = self.find(address, writes)?;
@@ -150,7 +150,7 @@ impl<T> Tlb<T> {
         Some((entry.translation(), &mut entry.kept))
     }
 
-    /// The translation of `address`, if it is held, and what is kept of it. It does not count as used.
+    /// The translation of `address`, if it is held, and the note about it. It does not count as used.
     pub fn peek(&mut self, address: u64) -> Option<(Translation, &mut T)> {
         let at = self.find(address, false)?;
         let entry = &mut self.entries[at];
@@ -158,7 +158,7 @@ impl<T> Tlb<T> {
     }
 
     /// Holds as much of a translation as an entry reaches, around `address`. An entry of the same page is replaced: its place in the order
-    /// of use and what is kept of it stay. Gives what had to go.
+    /// of use and the note about it stay. Gives the entry that had to go.
     pub fn insert(&mut self, address: u64, translation: &Translation, kept: T) -> Option<(Translation, T)> {
         if self.sets.is_empty() {
             return None;
@@ -189,7 +189,7 @@ impl<T> Tlb<T> {
         gone
     }
 
-    /// Drops what overlaps the range; `dropped` is told of each. Gives how many there were.
+    /// Drops the entries that overlap the range; `dropped` is told of each. Gives how many there were.
     pub fn invalidate(&mut self, address: u64, bytes: u64, mut dropped: impl FnMut(Translation, T)) -> u64 {
         if bytes == 0 {
             return 0;

@@ -1,4 +1,4 @@
-//! What devices do and have done, for tools that ask: how long each was in use, and when the work of a process that is profiled ran.
+//! The present and past work of devices, for tools that ask: how long each was in use, and when the work of a profiled process ran.
 //!
 //! The times of kernels are those of the GPU, those of copies and fills are the host's: from when the engine is told to when it has said
 //! that it is done.
@@ -60,20 +60,20 @@ impl BusyTime {
 struct Begun {
     gpu: usize,
     at: SimTime,
-    /// What is told of it; `None` of a process that is not profiled.
+    /// The record of it; `None` for a process that is not profiled.
     told: Option<(ProcessId, Activity)>,
 }
 
-/// What the host CPU keeps of its devices' work.
+/// The host CPU's record of its devices' work.
 #[derive(Debug)]
 pub(super) struct ActivityLog {
-    /// By GPU: kernels, and all work.
+    /// The time of kernels, and of all work, by GPU.
     busy: Vec<(BusyTime, BusyTime)>,
     /// Calls of each thread so far.
     calls: BTreeMap<ThreadId, u64>,
-    /// Of processes that are profiled: what has ended.
+    /// The ended work of profiled processes.
     kept: BTreeMap<ProcessId, Vec<Activity>>,
-    /// Of operations that have not begun, where the process is profiled: which process, thread and call of it has asked for them.
+    /// The process, the thread and the call that asked for an operation, for operations of profiled processes that have not begun.
     causes: BTreeMap<OperationNumber, Cause>,
     kernels: BTreeMap<LaunchId, Begun>,
     copies: BTreeMap<CopyId, Begun>,
@@ -179,7 +179,7 @@ impl ActivityLog {
     }
 }
 
-/// What is told of work that begins.
+/// The record of work that begins.
 fn told(cause: Cause, gpu: usize, now: SimTime, work: ActivityWork) -> (ProcessId, Activity) {
     let Cause { process, thread: ThreadId(thread), call, at } = cause;
     (process, Activity { thread, call, device: gpu as u32, asked: at.0, start: now.0, end: now.0, work })

@@ -1,4 +1,4 @@
-//! Conditions of graphs: words in device memory that kernels write, and that say what of a graph runs next.
+//! Conditions of graphs: words in device memory that kernels write, and that choose the next part of a graph.
 //!
 //! The driver's part is done by the host CPU, which reads the word when the graph has come to its node. (A GPU's driver leaves that to
 //! the device.)

@@ -1,4 +1,4 @@
-//! What calls cost the host.
+//! The costs of calls for the host.
 
 use super::HostCpu;
 use balar_host::Call;
@@ -6,14 +6,14 @@ use balar_host::call::{CallClass, CopyEnd};
 use balar_protocol::{Bandwidth, SimTime};
 use serde::Deserialize;
 
-/// What becomes of pageable data that is copied.
+/// The way of pageable data that is copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Staging {
     /// The copy engine reads and writes them itself, as page-locked ones.
     #[default]
     None,
     /// The driver copies them from or to page-locked memory at this rate, before the copy engine begins. On hardware that overlaps with the
-    /// transfer in part: the rate stands for what is left.
+    /// transfer in part: the rate stands for the rest.
     Copied(Bandwidth),
 }
 

@@ -25,7 +25,7 @@ struct PageRead {
     last: bool,
 }
 
-/// What waits for host memory.
+/// A transfer that waits for host memory.
 #[derive(Clone, Copy, Debug)]
 enum HostRead {
     /// A page of a transfer.
@@ -37,7 +37,7 @@ enum HostRead {
 /// Pages under way, and where the buffers of transfers lie in host memory.
 #[derive(Debug, Default)]
 pub(super) struct HostPages {
-    /// By slot, the `id` of its request.
+    /// Reads by slot, the `id` of the request.
     reads: Vec<HostRead>,
     free: Vec<u32>,
     /// Host address of the buffer of each transfer under way.

@@ -1,4 +1,4 @@
-//! What the driver wants done, with a time and by way of ports.
+//! The driver's effects, carried out with a time and by way of ports.
 
 use super::HostCpu;
 use crate::engine::Outbox;
@@ -9,7 +9,7 @@ use balar_protocol::cuda::CudaMessage;
 use balar_protocol::{ContextId, Detail, Payload, SimTime};
 
 impl HostCpu {
-    /// Does what the driver wants done, at `now`.
+    /// Carries out the driver's effects, at `now`.
     pub(super) fn carry_out(&mut self, now: SimTime, out: &mut Outbox) {
         let mut effects = std::mem::take(&mut self.effects);
         self.driver.take_effects(&mut effects);
@@ -56,8 +56,11 @@ impl HostCpu {
 
     /// Notes that a copy is given to an engine.
     fn copy_begins(&mut self, now: SimTime, gpu: usize, id: CopyId, operation: &CopyOperation) {
-        let number = self.driver.copy_under_way(id).map(|copy| copy.number);
-        self.activity.copy_begins(now, (gpu, id), number, operation);
+        let copy = self.driver.copy_under_way(id);
+        self.activity.copy_begins(now, (gpu, id), copy.map(|copy| copy.number), operation);
+        if let Some(copy) = copy {
+            self.spans.copy_begins(now, (gpu, id), copy, operation);
+        }
     }
 
     /// Sends a message to the CTA scheduler of a context's GPU.

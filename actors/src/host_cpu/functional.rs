@@ -1,5 +1,5 @@
-//! Copies and fills that are not timed: no copy engine, link or memory sees them. What they write can be seen at the end of the epoch,
-//! and then they are done.
+//! Copies and fills that are not timed: no copy engine, link or memory sees them. Their writes can be seen at the end of the epoch, and
+//! then they are done.
 
 use super::HostCpu;
 use crate::engine::Outbox;
@@ -15,7 +15,7 @@ struct MadeCopy {
     /// When it is done.
     at: SimTime,
     id: CopyId,
-    /// What it brings to pageable memory.
+    /// The bytes that it brings to pageable memory.
     data: Option<Arc<[u8]>>,
     /// Why it was not made.
     error: Option<Box<str>>,
@@ -71,6 +71,7 @@ impl HostCpu {
         out: &mut Outbox,
     ) {
         self.activity.copy_ends(now, copy);
+        self.spans.copy_ends(now, copy, error.as_deref());
         let brought = self.driver.copy_completed(copy, data, error);
         match (brought, &mut self.host) {
             (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),

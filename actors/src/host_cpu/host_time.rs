@@ -3,7 +3,7 @@
 use balar_protocol::{Frequency, SimTime};
 use serde::Deserialize;
 
-/// What a program's own computing between calls costs.
+/// The cost of a program's own computing between calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum HostTime {
     /// Nothing.
@@ -11,7 +11,7 @@ pub enum HostTime {
     None,
     /// The same before every call.
     Fixed(SimTime),
-    /// What was measured on a processor of this clock.
+    /// The time that was measured on a processor of this clock.
     Measured {
         /// The clock of the processor that the program runs on.
         clock: Frequency,
@@ -19,7 +19,7 @@ pub enum HostTime {
 }
 
 impl HostTime {
-    /// The simulated time of what took `picoseconds`, on a processor of this clock.
+    /// The simulated time of work that took `picoseconds`, on a processor of this clock.
     pub fn span(self, picoseconds: u64, simulated: Frequency) -> SimTime {
         match self {
             HostTime::None => SimTime::ZERO,

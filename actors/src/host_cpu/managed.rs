@@ -1,4 +1,5 @@
-//! Managed memory whose pages move: what the driver of unified memory is told when, and what waits for it. The test plays that driver.
+//! Managed memory whose pages move: the messages to the driver of unified memory and their times, and the waits for it. The test plays that
+//! driver.
 //!
 //! CUDA's rules that need no time are tested beside the CUDA driver (`driver/tests/rules/managed.rs`).
 
@@ -10,10 +11,10 @@ use balar_host::{Call, CallResult};
 use balar_protocol::SimTime;
 use balar_protocol::managed::ManagedMessage;
 
-/// What a call costs that waits for nothing, and what reading the clock does.
+/// The cost of a call that waits for nothing, and of reading the clock.
 const CALL: u64 = US / 10;
 const READ: u64 = 53_000;
-/// What an allocation costs, and a launch.
+/// The cost of an allocation, and of a launch.
 const MALLOC: u64 = 3 * US;
 const LAUNCH: u64 = US;
 /// A kernel, or a move of pages, with the ways there and back.

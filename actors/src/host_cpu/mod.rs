@@ -4,11 +4,12 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 //!
-//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over. `threads.rs` has the
-//! program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages for the copy engines,
-//! `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask. A copy that is not timed is an entry of this unit's own log, and is
-//! done when the epoch ends. Managed memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port
-//! `managed`: then prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
+//! The driver has no clock: this unit charges what calls cost, sends the effects on their way, and tells the driver when work is over.
+//! `threads.rs` has the program's threads and their calls, `costs.rs` what calls cost, `effects.rs` what the driver wants done, `dma.rs` pages
+//! for the copy engines, `conditions.rs` what graphs go by, `activity.rs` what devices do, for tools that ask, `spans.rs` and `timeline.rs`
+//! what is told of calls and copies. A copy that is not timed is an entry of this unit's own log, and is done when the epoch ends. Managed
+//! memory is timed as the memory of whichever GPU accesses it, unless a driver of unified memory is wired to the port `managed`: then
+//! prefetches, copies, fills, synchronisations and the program's own accesses wait for that driver.
 
 mod activity;
 mod conditions;
@@ -21,6 +22,7 @@ mod host_time;
 mod managed;
 #[cfg(test)]
 mod programs;
+mod spans;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
@@ -50,6 +52,7 @@ use costs::Staging;
 use dma::HostPages;
 use functional::MadeCopies;
 use host_time::HostTime;
+use spans::Spans;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use threads::Threads;
@@ -91,19 +94,19 @@ crate::parameters! {
         page_latency: SimTime = r#""100 ns""#,
         /// lines of transferred pages go to the host memory, where it is wired
         host_memory_lines: bool = "true",
-        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
+        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), the time that it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
-        /// what becomes of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
+        /// the way of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
         pageable_copies: Staging = "None",
-        /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
+        /// the bytes that a kernel may access beside allocations: Pages, bytes that share a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
         bounds: Bounds = "Pages",
-        /// version of CUDA that the driver has, 11.0 to 13.5: what cuDriverGetVersion tells; newer functions are not there, and runtimes of a newer major version are refused
+        /// version of CUDA that the driver has, 11.0 to 13.5: cuDriverGetVersion tells it; newer functions are not there, and runtimes of a newer major version are refused
         driver_version: DriverVersion = r#""13.5""#,
     }
 }
 
 balar_protocol::counters! {
-    /// What the host CPU counts.
+    /// The counters of the host CPU.
     pub struct HostCpuCounters {
         /// CUDA calls made
         calls: "call",
@@ -216,12 +219,12 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     Ok(Box::new(host))
 }
 
-/// What the host CPU starts with: the first one that is built takes it.
+/// The parts that the host CPU starts with: the first one that is built takes them.
 #[derive(Default)]
 pub struct Start {
     /// The program; `None` where there is none.
     pub host: Option<Box<dyn Host>>,
-    /// What is loaded before the run.
+    /// The code that is loaded before the run.
     pub tables: DriverTables,
     /// Which code of modules is loaded during it.
     pub code: CodeChoice,
@@ -231,7 +234,7 @@ pub struct Start {
     pub other_nodes: &'static [OtherNode],
 }
 
-/// What the host CPU knows of its node.
+/// The host CPU's view of its node.
 struct NodeView<'a> {
     /// The GPUs in the order of the topology.
     gpus: &'a [GpuDescription],
@@ -268,11 +271,11 @@ struct HostCpu {
     memory: Arc<DeviceMemory>,
     writer: Writer,
     driver: Driver,
-    /// What the driver wants done; empty between calls of it.
+    /// The driver's effects; empty between calls of it.
     effects: Vec<Effect>,
     /// The program; `None` where there is none.
     host: Option<Box<dyn Host>>,
-    /// When the program is asked what it does, beside when a call of it returns.
+    /// When the program is asked for its next act, beside the times when a call of it returns.
     ask_at: Option<SimTime>,
     /// The program has ended.
     ended: bool,
@@ -286,18 +289,21 @@ struct HostCpu {
     exit_error: Option<String>,
     /// All that the kernels have printed.
     printed: Vec<u8>,
+    /// Launches that were refused: how many, and the first one.
+    refused: (u64, Option<String>),
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
-    /// What devices do and have done, for tools that ask.
+    /// The work of devices, for tools that ask.
     activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
+    spans: Spans,
 }
 
-/// What the unit does by itself.
+/// An act of the unit by itself.
 enum Event {
-    /// The program is asked what it does.
+    /// The program is asked for its next act.
     Ask,
     /// A thread goes on.
     Thread(ThreadId),
@@ -348,14 +354,16 @@ impl HostCpu {
             conditions: Conditions::default(),
             exit_error: None,
             printed: Vec::new(),
+            refused: (0, None),
             not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
             activity: ActivityLog::new(gpus.len()),
             timeline: None,
+            spans: Spans::default(),
         }
     }
 
-    /// Begins what has nothing left to wait for.
+    /// Begins work that has nothing left to wait for.
     fn begin_work(&mut self, now: SimTime, out: &mut Outbox) {
         self.driver.begin(now);
         self.carry_out(now, out);
@@ -401,8 +409,8 @@ impl HostCpu {
         }
     }
 
-    /// Gives the program what kernels have printed. The end of a kernel comes here more than an epoch after what it printed, so all of that
-    /// is there.
+    /// Gives the program the text that kernels have printed. The end of a kernel comes here more than an epoch after its text, so all of
+    /// its text is there.
     fn take_printed(&mut self) {
         let contexts: Vec<ContextId> = self.driver.contexts().collect();
         for context in contexts {
@@ -428,7 +436,7 @@ impl HostCpu {
         self.clock.cycle_at_or_after(end - start)
     }
 
-    /// What the unit does next by itself.
+    /// The next act of the unit by itself.
     fn next_event(&self) -> Option<(SimTime, Event)> {
         let ask = self.ask_at.map(|at| (at, Event::Ask));
         let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
@@ -461,7 +469,7 @@ impl HostCpu {
                         self.work_done(time, out);
                     }
                     if self.ended {
-                        // What waited for host functions of the program.
+                        // Calls that waited for host functions of the program.
                         self.begin_work(time, out);
                     }
                 }
@@ -471,7 +479,7 @@ impl HostCpu {
     }
 }
 
-/// What the program is told where kernels have printed more than there is room for; nothing where they have not.
+/// The message to the program where kernels have printed more than there is room for; nothing where they have not.
 fn lost_output(lost: u64, capacity: u64) -> String {
     let outputs = match lost {
         0 => return String::new(),
@@ -510,6 +518,8 @@ impl Unit for HostCpu {
             finished: self.ended,
             error: self.exit_error.clone().or_else(unreported),
             printed: self.printed.clone(),
+            launches_refused: self.refused.0,
+            first_refused: self.refused.1.clone(),
             ..Default::default()
         };
         if self.ended {

@@ -1,4 +1,4 @@
-//! Programs on the whole unit: when calls return, and what failures and the ends of processes come to. The test plays the GPUs.
+//! Programs on the whole unit: the returns of calls, and the effects of failures and of the ends of processes. The test plays the GPUs.
 //!
 //! CUDA's rules that need no time are tested beside the driver (`driver/tests/rules`).
 

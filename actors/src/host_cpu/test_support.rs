@@ -1,4 +1,4 @@
-//! What tests of the host's parts share: programs of several threads, and GPUs that take a fixed time for everything.
+//! Helpers that tests of the host's parts share: programs of several threads, and GPUs that take a fixed time for everything.
 
 use super::HostCpu;
 use super::HostCpuParameters;
@@ -40,7 +40,7 @@ pub(super) const US: u64 = 1_000_000;
 pub(super) const KERNEL: u64 = 5 * US;
 /// The same of copies.
 pub(super) const COPY: u64 = 10 * US;
-/// The same of what the driver of unified memory is asked and answers.
+/// The same for questions to the driver of unified memory and their answers.
 pub(super) const MOVE: u64 = 20 * US;
 /// Latency of every wire.
 pub(super) const WIRE: u64 = 20_000;
@@ -74,14 +74,14 @@ pub(super) fn new_stream() -> Step {
     call(Call::StreamCreate { non_blocking: false, priority: 0 })
 }
 
-/// What a program saw, and what the GPUs did.
+/// The results that a program saw, and the work of the GPUs.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By thread: the results of its calls.
+    /// The results of each thread's calls.
     pub results: BTreeMap<ThreadId, Vec<CallResult>>,
     pub received: Vec<(u32, Arc<[u8]>)>,
     pub errors: String,
-    /// Times at which the program was asked what it does, as far as the test lets it be known: the number of them.
+    /// The number of times at which the program was asked for its next act, as far as the test lets it be known.
     pub asked: u32,
     /// Host functions, in order.
     pub functions: Vec<u64>,
@@ -99,7 +99,7 @@ struct Thread {
     sleeps: u32,
 }
 
-/// A program of threads, each of which makes its calls one after another.
+/// A program of threads. Each makes its calls one after another.
 pub(super) struct Program {
     threads: BTreeMap<ThreadId, Thread>,
     callbacks: VecDeque<(ProcessId, u64)>,
@@ -246,13 +246,13 @@ pub(super) struct Play {
     bench: Bench,
     pub memory: Arc<DeviceMemory>,
     pub seen: Arc<Mutex<Seen>>,
-    /// What arrived where, when.
+    /// The messages that arrived, with their places and times.
     pub trace: Vec<(u64, String)>,
     /// Launches that fail, by number.
     pub faulty: Vec<(u32, FaultCause)>,
     pub launches: Vec<Arc<KernelLaunch>>,
     pub operations: Vec<(usize, CopyOperation)>,
-    /// What the driver of unified memory was told, when.
+    /// The messages to the driver of unified memory, with their times.
     pub managed: Vec<(u64, ManagedMessage)>,
     end: SimTime,
 }
@@ -393,7 +393,7 @@ impl Play {
         self.results(thread).iter().filter_map(time).collect()
     }
 
-    /// What arrived, without the times.
+    /// The messages that arrived, without the times.
     pub fn words(&self) -> Vec<&str> {
         self.trace.iter().map(|(_, words)| words.as_str()).collect()
     }

@@ -29,7 +29,7 @@ const US: u64 = 1_000_000;
 /// A call made of the results of those before.
 type Step = Box<dyn Fn(&[CallResult]) -> Call + Send>;
 
-/// What a program saw.
+/// The results that a program saw.
 #[derive(Default)]
 struct Seen {
     results: Vec<CallResult>,
@@ -122,8 +122,8 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     (unit, Bench::new(&[WIRE; 3]), seen)
 }
 
-/// Plays a GPU that takes 5 us for a kernel and 10 us for a transfer, until 300 us. Kernels of the launches in `faulty` fail.
-/// Returns what arrived when, in words.
+/// Plays a GPU that takes 5 us for a kernel and 10 us for a transfer, until 300 us. Kernels of the launches in `faulty` fail. Returns the
+/// messages that arrived with their times, in words.
 fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, String)> {
     let mut trace = Vec::new();
     let mut end = SimTime(0);
@@ -278,9 +278,18 @@ fn refused_calls_name_their_error() {
         let (mut unit, mut bench, seen) = host(steps, "", false);
         assert_eq!(play(&mut unit, &mut bench, &[]), []);
         assert_eq!(seen.lock().expect("one thread").results.last(), Some(&CallResult::Error(expected)));
-        let error = outcome(&unit).error.expect("the program gave up");
+        let ProgramOutcome { error, launches_refused, first_refused, .. } = outcome(&unit);
+        let error = error.expect("the program gave up");
         assert!(error.contains(text), "{error}");
         assert_eq!(unit.counters.calls_failed, 1);
+        let is_launch = ["no kernel named none", "block.x is 1025", "there is no stream 3"].contains(&text);
+        assert_eq!((launches_refused, first_refused.is_some()), (u64::from(is_launch), is_launch), "{text}");
+        if text == "block.x is 1025" {
+            let first = first_refused.unwrap_or_default();
+            let begin = "the launch of kernel k with 4 x 1 x 1 blocks of 1025 x 1 x 1 threads was refused: \
+                         cudaErrorInvalidConfiguration (9): ";
+            assert!(first.starts_with(begin) && first.contains(text), "{first}");
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::HostCpu;
 use crate::engine::Outbox;
-use balar_driver::{Caller, Outcome, Then, Wait};
-use balar_host::call::CallClass;
+use balar_driver::{Caller, Outcome, Then, Wait, readable_names};
+use balar_host::call::{CallClass, Launch};
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-/// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
+/// While threads compute and others wait for the GPU, the program is asked at least this often for its next act.
 const POLL: SimTime = SimTime(20_000_000);
 
 /// Where a thread stands.
@@ -30,7 +31,7 @@ struct Thread {
     state: State,
     /// The context that its call is made in, which its device may not have.
     context: ContextId,
-    /// What a synchronous copy from the device brought.
+    /// The bytes that a synchronous copy from the device brought.
     received: Option<Arc<[u8]>>,
 }
 
@@ -73,7 +74,7 @@ impl Threads {
 }
 
 impl HostCpu {
-    /// Asks the program what it does, until it waits.
+    /// Asks the program for its next acts, until it waits.
     pub(super) fn ask(&mut self, now: SimTime) {
         self.ask_at = None;
         while let Some(host) = &mut self.host {
@@ -93,6 +94,7 @@ impl HostCpu {
                     self.ended = true;
                     self.exit_error = self.exit_error.take().or(error);
                     self.threads.threads.clear();
+                    self.spans.program_ends();
                     self.driver.program_ended();
                     return;
                 }
@@ -108,6 +110,7 @@ impl HostCpu {
         }
         self.threads.threads.retain(|_, thread| thread.context.process() != process);
         self.activity.process_ends(process);
+        self.spans.process_ends(process);
         self.driver.end_process(process, was_killed);
         self.work_ended = true;
     }
@@ -129,6 +132,7 @@ impl HostCpu {
         let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
         let until = self.call_ends(start, &call);
         self.activity.call_begins(thread);
+        self.spans.call_begins(start, (process, thread), &call);
         if let Some(timeline) = &mut self.timeline
             && call.class() != CallClass::Management
         {
@@ -140,7 +144,7 @@ impl HostCpu {
         self.threads.threads.insert(thread, Thread { state, context, received: None });
     }
 
-    /// A thread does what it has to do at this time.
+    /// Performs the act of a thread at this time.
     pub(super) fn step_thread(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
         let Some(thread) = self.threads.threads.get_mut(&id) else { return };
         let caller = Caller { thread: id, context: thread.context };
@@ -149,6 +153,7 @@ impl HostCpu {
                 if let Some(timeline) = &mut self.timeline {
                     timeline.call_returns(now, id, &result);
                 }
+                self.spans.call_returns(now, id, &result);
                 if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
                     self.counters.calls_failed += 1;
                 }
@@ -179,6 +184,7 @@ impl HostCpu {
                     }
                     _ => {}
                 }
+                let launched = AskedLaunch::of(&call);
                 let ends_work = matches!(call, Call::CallbackDone { .. });
                 let issued = self.driver.issued();
                 let first = self.driver.next_operation();
@@ -190,6 +196,9 @@ impl HostCpu {
                 }
                 if ends_work {
                     self.wake_threads(now, out);
+                }
+                if let (Some(launched), Err(error)) = (launched, &outcome) {
+                    self.launch_refused(caller, &launched, *error);
                 }
                 outcome
             }
@@ -211,6 +220,20 @@ impl HostCpu {
             }
             outcome => self.call_goes_on(now, thread, name, outcome),
         }
+    }
+
+    /// CUDA has refused a launch. Of a context that has failed before, that failure is told.
+    fn launch_refused(&mut self, caller: Caller, launched: &AskedLaunch, error: CudaError) {
+        if self.driver.failure().is_some() {
+            return;
+        }
+        let why = match self.driver.last_error(caller.context.process()) {
+            Some((last, text)) if *last == error => format!(": {text}"),
+            _ => String::new(),
+        };
+        self.refused.0 += 1;
+        let text = || readable_names(&format!("{launched} was refused: {error}{why}"));
+        self.refused.1.get_or_insert_with(text);
     }
 
     /// A call that has waited goes on, at no cost.
@@ -324,5 +347,29 @@ impl HostCpu {
             (None, None) => CallResult::None,
         };
         self.call_returns(returned, id, result);
+    }
+}
+
+/// A launch as it was asked for.
+struct AskedLaunch {
+    kernel: Arc<str>,
+    grid: [u32; 3],
+    block: [u32; 3],
+}
+
+impl AskedLaunch {
+    /// `None` of another call.
+    fn of(call: &Call) -> Option<AskedLaunch> {
+        let Call::Launch(Launch { function, grid, block, .. }) = call else { return None };
+        Some(AskedLaunch { kernel: Arc::clone(&function.name), grid: *grid, block: *block })
+    }
+}
+
+impl fmt::Display for AskedLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        let kernel = &self.kernel;
+        write!(f, "the launch of kernel {kernel} with {gx} x {gy} x {gz} blocks of {bx} x {by} x {bz} threads")
     }
 }

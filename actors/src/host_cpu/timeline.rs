@@ -1,5 +1,5 @@
-//! What the host CPU tells of the program's calls, where a run asks for it: a slice for each call on the track of its thread, and inside of
-//! it one for what the call waits for. Around them are the named ranges of the thread.
+//! The timeline of the program's calls, where a run asks for it: a slice for each call on the track of its thread, and inside of it one for
+//! the wait of the call. Around them are the named ranges of the thread.
 
 use crate::catalogue::BuildContext;
 use crate::catalogue::timeline::{
@@ -47,7 +47,7 @@ struct ShownRange {
     has_ended: bool,
 }
 
-/// What the host CPU needs to tell of calls.
+/// The state that the host CPU needs to record calls.
 #[derive(Debug)]
 pub(super) struct HostTimeline {
     log: TimelineLog,
@@ -56,7 +56,7 @@ pub(super) struct HostTimeline {
 }
 
 impl HostTimeline {
-    /// Of the host CPU that is built, where the run asks for it.
+    /// The timeline of the host CPU that is built, where the run asks for it.
     pub fn of(context: &BuildContext) -> Option<HostTimeline> {
         let log = context.timeline()?;
         Some(HostTimeline { fails: log.label(Category::Call, "", FAILED), threads: BTreeMap::new(), log })
@@ -108,7 +108,7 @@ impl HostTimeline {
         }
     }
 
-    /// What is told of a call.
+    /// The values that come with a call.
     fn arguments(&self, call: &Call) -> (&'static [Argument], Vec<u64>) {
         let stream = call.stream().map(u64::from);
         let bytes = match call {
@@ -137,7 +137,7 @@ impl HostTimeline {
         }
     }
 
-    /// A thread's call has given work to GPUs: what had been given before, and what has been now.
+    /// A thread's call has given work to GPUs: the work that had been given before, and the work that has been now.
     pub fn work_is_given(&self, thread: ThreadId, before: Issued, now: Issued) {
         let Some((event, _)) = self.threads.get(&thread).and_then(|shown| shown.call) else { return };
         let launches = (before.launches..now.launches).map(launch_flow);
@@ -162,7 +162,7 @@ impl HostTimeline {
         }
     }
 
-    /// What a thread's call waited for has come.
+    /// The wait of a thread's call has ended.
     pub fn wait_ends(&mut self, at: SimTime, thread: ThreadId) {
         if let Some(Shown { track, call: Some((_, waits)), .. }) = self.threads.get_mut(&thread)
             && std::mem::replace(waits, false)

@@ -1,7 +1,7 @@
 //! How the addresses of a warp's lanes follow one another.
 //!
-//! Most accesses of most kernels are consecutive, or all to one address. What holds for 32 lanes can then be computed once; the
-//! results are the same as lane by lane.
+//! Most accesses of most kernels are consecutive, or all to one address. A result for all 32 lanes can then be computed once; it is the
+//! same as lane by lane.
 
 use balar_isa::execution::MemoryAccess;
 use balar_isa::program::LANES;
@@ -18,7 +18,7 @@ pub(crate) enum AccessPattern {
 }
 
 impl AccessPattern {
-    /// Of an access, aligned or not.
+    /// The pattern of an access, aligned or not.
     #[inline]
     pub fn of(access: &MemoryAccess) -> AccessPattern {
         let first = access.addresses[0];

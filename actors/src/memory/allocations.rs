@@ -16,7 +16,7 @@ const DEVICE_PAGE: u64 = 2 << 20;
 /// Bytes of a page of host memory.
 const HOST_PAGE: u64 = 4 << 10;
 
-/// Whether a kernel may access what lies beside an allocation in its pages.
+/// Whether a kernel may access bytes beside an allocation in its pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bounds {
     /// As on hardware: a GPU's page tables know pages, not allocations.
@@ -44,12 +44,12 @@ struct Allocation {
 /// The allocations of a node, disjoint. Finding, adding and removing one takes logarithmic time, up to the moves within a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Allocations {
-    /// Where the first allocation of each chunk starts; ascending. No lower address will do: what is there may be in an allocation that
+    /// The start of the first allocation of each chunk; ascending. No lower address will do: bytes there may be in an allocation that
     /// starts in the chunk before.
     firsts: Vec<u64>,
     /// Sorted by start.
     chunks: Vec<Vec<Allocation>>,
-    /// By context: the GPUs beside its own on which it may access the memory of its process.
+    /// The GPUs beside its own on which a context may access the memory of its process, by context.
     peers: BTreeMap<ContextId, GpuSet>,
     /// First addresses of allocations, with processes beside their owner that may access them.
     shared: BTreeSet<(u64, ProcessId)>,
@@ -73,7 +73,7 @@ pub(super) fn page_of(address: u64) -> (u64, u64) {
 }
 
 impl Allocation {
-    /// The pages that it begins and ends in, where what lies beside it there is legal.
+    /// The pages that it begins and ends in, where bytes beside it are legal.
     fn edges(self) -> impl Iterator<Item = u64> {
         let (first, last) = (page_of(self.start).0, page_of(self.end.saturating_sub(1)).0);
         let both = [Some(first), (last != first).then_some(last)];
@@ -141,8 +141,8 @@ impl Allocations {
         self.insert_allocation(Allocation { start, end, bounds, process, opened_to: 0, owner: None });
     }
 
-    /// Adds memory that a process has on the GPU `owner` at reserved addresses, which it may access on these GPUs alone; replaces what
-    /// began there.
+    /// Adds memory that a process has on the GPU `owner` at reserved addresses, which it may access on these GPUs alone; replaces memory
+    /// that began there.
     pub fn insert_reserved(&mut self, process: ProcessId, start: u64, bytes: u64, owner: u8, opened_to: GpuSet) {
         let (end, bounds) = (start.saturating_add(bytes), Bounds::Allocations);
         self.insert_allocation(Allocation { start, end, bounds, process, opened_to, owner: Some(owner) });

@@ -1,14 +1,14 @@
-//! The memory in which kernels lay down what launches of theirs are to have: parameters, behind a header with the rest.
+//! The memory in which kernels put the parameters of their launches, behind a header with the rest.
 
 use super::heap::DeviceHeap;
 use balar_protocol::device_launch::BYTES_A_LAUNCH;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the header of a buffer: the kernel's address, its grid and its block with the dynamic shared memory, of which a buffer that
-/// was asked for by its size has none. What follows begins at a multiple of this.
+/// Bytes of the header of a buffer: the kernel's address, its grid and its block with the dynamic shared memory. A buffer that was asked
+/// for by its size has none of these. The parameters begin at a multiple of this.
 pub(crate) const HEADER_BYTES: u64 = 64;
 
-/// What a launch is to be, as its header has it.
+/// The launch in the header of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchHeader {
     /// The address of the kernel.
@@ -24,7 +24,7 @@ pub(crate) fn pack_grid([x, y, z]: [u32; 3]) -> u64 {
     u64::from(x) << 32 | u64::from(y & 0xffff) << 16 | u64::from(z & 0xffff)
 }
 
-/// What [`pack_grid`] has packed.
+/// Reads a grid that [`pack_grid`] has packed.
 pub(crate) fn unpack_grid(packed: u64) -> [u32; 3] {
     [(packed >> 32) as u32, (packed >> 16) as u32 & 0xffff, packed as u32 & 0xffff]
 }
@@ -34,7 +34,7 @@ pub(crate) fn pack_block([x, y, z]: [u32; 3], shared_bytes: u32) -> u64 {
     u64::from(x & 0x7ff) << 53 | u64::from(y & 0x7ff) << 42 | u64::from(z & 0x3ff) << 32 | u64::from(shared_bytes)
 }
 
-/// What [`pack_block`] has packed.
+/// Reads a block that [`pack_block`] has packed.
 pub(crate) fn unpack_block(packed: u64) -> ([u32; 3], u32) {
     ([(packed >> 53) as u32, (packed >> 42) as u32 & 0x7ff, (packed >> 32) as u32 & 0x3ff], packed as u32)
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// Merges logs, each of which is in the order of its times, by (time, unit, sequence).
+/// Merges logs by (time, unit, sequence). Each log is in the order of its times.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     /// The logs with their next entries: (its time, unit, log, entry).

@@ -1,12 +1,12 @@
 //! Values of the node's memories: one flat arena for all GPUs and the host window, written only between windows.
 //!
-//! **Invariant:** within a value epoch the arena is only read. What units write goes to their [`Writer`]s; at the end of the epoch all
-//! of it is applied in the order (time, unit, sequence). So values depend neither on threads nor on windows.
+//! **Invariant:** within a value epoch the arena is only read. The writes of units go to their [`Writer`]s; at the end of the epoch all of
+//! them are applied in the order (time, unit, sequence). So values depend neither on threads nor on windows.
 //!
-//! A load that meets an atomic of its own unit and epoch waits for that atomic's response: what an atomic returns is known at the end of the epoch, long
-//! before its response arrives. What kernels ask of the device runtime goes the same way: printed records, allocations from the device heap and buffers
-//! for the parameters of launches are log entries, applied in the same order. Descriptors of textures and surfaces lie beside the values of device memory,
-//! and log entries of the host write them.
+//! A load that meets an atomic of its own unit and epoch waits for that atomic's response: the result of an atomic is known at the end of
+//! the epoch, long before its response arrives. Kernels' requests to the device runtime go the same way: printed records, allocations from
+//! the device heap and buffers for the parameters of launches are log entries, applied in the same order. Descriptors of textures and
+//! surfaces lie beside the values of device memory, and log entries of the host write them.
 //!
 //! An address says whose memory it is; one write log may write to all of it. The host window is backed by a file that a program maps at the same
 //! addresses, so nothing is copied between them. Virtual memory management has no page tables either: behind each GPU's memory are addresses that programs
@@ -70,13 +70,13 @@ const MAXIMUM_GPUS: usize = memory::MAXIMUM_GPUS as usize;
 #[derive(Debug)]
 pub struct DeviceMemory {
     arena: RwLock<Arena>,
-    /// What the host window is backed by.
+    /// The file behind the host window.
     file: Option<Arc<OwnedFd>>,
-    /// By GPU: addresses that programs can reserve.
+    /// The addresses that programs can reserve, by GPU.
     reservable: [Range<u64>; MAXIMUM_GPUS],
     /// How long a value epoch is.
     epoch: SimTime,
-    /// What was written in this epoch.
+    /// The writes of this epoch.
     waiting: Waiting,
     end: Mutex<EpochEnd>,
 }
@@ -143,7 +143,7 @@ impl DeviceMemory {
         self.epoch
     }
 
-    /// The end of the epoch that `time` is in: what is written then can be seen from its end on.
+    /// The end of the epoch that `time` is in: writes of that epoch can be seen from its end on.
     pub fn epoch_end(&self, time: SimTime) -> SimTime {
         epoch_end(self.epoch, time)
     }
@@ -153,7 +153,7 @@ impl DeviceMemory {
         Writer::new(Arc::clone(self), unit)
     }
 
-    /// What the host window is backed by, for a program to map its pages: the byte at an address of the window is at the offset
+    /// The file behind the host window, for a program to map its pages: the byte at an address of the window is at the offset
     /// `address - `[`BASE`](memory::BASE). `None` where there is no window.
     pub fn shared_file(&self) -> Option<&Arc<OwnedFd>> {
         self.file.as_ref()
@@ -187,7 +187,7 @@ impl DeviceMemory {
         legal
     }
 
-    /// Takes what the kernels of a context have printed up to the start of the window. One unit alone may do so: the host.
+    /// Takes the text that the kernels of a context have printed up to the start of the window. One unit alone may do so: the host.
     pub fn take_printed(&self, context: ContextId) -> Printed {
         let view = self.view();
         let state = view.0.contexts.get(&context);
@@ -214,9 +214,8 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.range_of(address)
     }
 
-    /// A range around the aligned access of `bytes` at `address`, all of which kernels of `context` may access: an
-    /// allocation, or a page that holds one. `None` where the access is illegal, as to memory of another GPU that was not opened to this
-    /// one, or of another process.
+    /// A range around the aligned access of `bytes` at `address` that kernels of `context` may access wholly: an allocation, or a page that
+    /// holds one. `None` where the access is illegal, as to memory of another GPU that was not opened to this one, or of another process.
     #[inline]
     pub fn legal_range(&self, context: ContextId, address: u64, bytes: u64) -> Option<(u64, u64)> {
         self.0.allocations.range_for(context, address, bytes)
@@ -233,7 +232,7 @@ impl DeviceMemoryView<'_> {
         true
     }
 
-    /// Whose memory an address is: that which is mapped there, or as the address alone says.
+    /// The owner of an address: the owner of the memory that is mapped there, or the owner that the address alone names.
     pub fn place_of(&self, address: u64) -> Place {
         self.0.allocations.place_of(address)
     }

@@ -1,4 +1,4 @@
-//! What kernels have printed and the host has not taken yet.
+//! The text that kernels have printed and the host has not taken yet.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub(crate) struct PrintQueue {
     lost: u64,
 }
 
-/// What kernels have printed.
+/// The text that kernels have printed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     /// The text of all records.
@@ -40,7 +40,7 @@ impl PrintQueue {
         PrintQueue { capacity, bytes: VecDeque::new(), records: VecDeque::new(), lost: 0 }
     }
 
-    /// From now on it holds so many bytes; what is there stays.
+    /// From now on it holds so many bytes; the text that is there stays.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
     }

@@ -1,4 +1,4 @@
-//! What a warp's load reads.
+//! The values that a warp's load reads.
 
 use super::access_pattern::AccessPattern;
 use super::{Bytes, DeviceMemoryView};
@@ -28,8 +28,7 @@ pub(crate) fn read_lanes(
     }
 }
 
-/// Reads a warp's load from bytes, the first of which has the address `start`, and lanes outside them from `elsewhere`, which gets
-/// their address.
+/// Reads a warp's load from bytes whose first has the address `start`, and lanes outside them from `elsewhere`, which gets their address.
 #[inline(always)]
 pub(crate) fn read_slice(
     memory: &[u8],

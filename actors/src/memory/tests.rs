@@ -99,7 +99,7 @@ fn atomics_of_sixteen_bytes() {
     let mut replacements = LaneValues::default();
     replacements.set(0, 7 << 64 | 5);
     replacements.set(1, 9);
-    // The second lane compares with what the first has stored.
+    // The second lane compares with the value that the first has stored.
     let mut comparands = LaneValues::default();
     comparands.set(1, 7 << 64 | 5);
     log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);

@@ -1,4 +1,4 @@
-//! What transfers do to the values of memory, whoever makes them.
+//! The effect of transfers on the values of memory, for every unit that makes them.
 
 use super::{DeviceMemory, DeviceMemoryView, WriteLog};
 use balar_protocol::SimTime;
@@ -20,7 +20,7 @@ pub fn problem(view: &DeviceMemoryView, operation: &CopyOperation) -> Option<Str
     Some(format!("{span} bytes at {:#x} are not inside one allocation", outside.address))
 }
 
-/// Tells the memory what will be written, where that is much.
+/// Tells the memory which bytes will be written, where these are many.
 pub fn expect_writes(memory: &DeviceMemory, operation: &CopyOperation) {
     if let Some(rows) = operation.destination().filter(|rows| rows.width >= LARGE) {
         for (address, bytes) in rows.runs(0, rows.bytes()) {

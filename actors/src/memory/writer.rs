@@ -17,7 +17,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// Swaps what lies here with `log`.
+    /// Swaps the log here with `log`.
     pub(super) fn swap(&self, log: &mut Box<WriteLog>) {
         std::mem::swap(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner), log);
     }
@@ -53,8 +53,8 @@ impl Waiting {
 
 /// A unit's way to write to memory.
 ///
-/// A unit calls [`Writer::open`] at the start of a window and [`Writer::close`] at its end. In between it is the log of what the unit
-/// has written in this epoch; its own loads look there, too.
+/// A unit calls [`Writer::open`] at the start of a window and [`Writer::close`] at its end. In between it is the log of the unit's writes
+/// in this epoch; its own loads look there, too.
 #[derive(Debug)]
 pub struct Writer {
     memory: Arc<DeviceMemory>,
@@ -85,7 +85,7 @@ impl Writer {
         }
     }
 
-    /// Leaves what was written for the end of the epoch.
+    /// Leaves the writes for the end of the epoch.
     pub fn close(&mut self) {
         if self.log.is_empty() {
             return;
@@ -98,13 +98,13 @@ impl Writer {
         }
     }
 
-    /// When what is written at `time` can be seen by everybody: the end of that epoch.
+    /// The time when writes at `time` can be seen by all units: the end of that epoch.
     pub fn visible_at(&self, time: SimTime) -> SimTime {
         self.memory.epoch_end(time)
     }
 }
 
-/// What a unit has written and everybody else does not see yet, or the unit has not seen the end of.
+/// The writes of a unit that other units do not see yet, or whose end the unit has not seen.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SavedWriter(Option<Box<WriteLog>>);
 

@@ -73,7 +73,7 @@ impl Unit for HostMemory {
         self.channels.statistics(sink);
     }
 
-    /// It counts nothing by launch: what its channels do is let go.
+    /// It counts nothing by launch: the counts of its channels by launch are dropped.
     fn shares(&mut self, _: &mut LaunchTotals) {
         self.channels.shares(&mut LaunchTotals::default());
     }
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// (arrival in ns, address, bytes, kind) of what is asked for.
+    /// (arrival in ns, address, bytes, kind) of the requests.
     const TRAFFIC: [(u64, u64, u32, MemoryKind); 7] = [
         (1000, 0, 4096, MemoryKind::Load),
         (1000, 1 << 20, 4096, MemoryKind::Load),

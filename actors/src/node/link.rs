@@ -1,4 +1,4 @@
-//! A link between host and GPU: PCI Express, say. It forwards the messages of one protocol and models what they occupy.
+//! A link between host and GPU, such as PCI Express. It forwards the messages of one protocol and models the time that they occupy it.
 //!
 //! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
@@ -39,7 +39,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What a link counts, for each direction.
+    /// The counters of a link, for each direction.
     pub struct LinkCounters {
         /// messages forwarded
         messages: "message",
@@ -178,7 +178,7 @@ const BURST_GAP: SimTime = SimTime(1_000_000);
 const BURST: &[Argument] =
     &[("messages", ValueKind::Number), ("bytes", ValueKind::Number), ("busy_ps", ValueKind::Number)];
 
-/// What a link needs to tell when it is busy: a slice for each burst of messages, and how many bytes have come to it and not left, on
+/// The state that a link needs to record its use: a slice for each burst of messages, and how many bytes have come to it and not left, on
 /// tracks for each direction.
 struct LinkTimeline {
     log: TimelineLog,

@@ -55,7 +55,7 @@ impl MigrationLinkParameters {
 }
 
 balar_protocol::counters! {
-    /// What a migration link counts, for each direction.
+    /// The counters of a migration link, for each direction.
     pub struct MigrationLinkCounters {
         /// transfers
         transfers: "transfer",

@@ -11,6 +11,7 @@
 
 use super::numbers::Numbers;
 use super::output_port::OutputPort;
+use crate::catalogue::timeline::{Category, Section, TimelineLog, Track, TrackPlace, ValueKind};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Problems, UnitDefinition};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::memory::{Credits, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy};
@@ -40,16 +41,16 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
     type Parameters: ParameterSet + Debug + Send;
     /// Its counters, declared with [`counters!`](balar_protocol::counters).
     type Counters: CounterSet + Debug + Send + Serialize + DeserializeOwned;
-    /// What it wants to know of a request of its own ([`Io::ask`]) when the answer comes.
+    /// Its note about a request of its own ([`Io::ask`]), which it gets back with the answer.
     type Own: Debug + Send + Serialize + DeserializeOwned;
 
     /// A unit in its first state.
     fn new(parameters: &Self::Parameters) -> Self;
 
-    /// Its clock, and what passing through it costs.
+    /// Its clock, and the cost of passing through it.
     fn pace(parameters: &Self::Parameters) -> Pace;
 
-    /// Notes what is wrong with the parameters beyond their types.
+    /// Notes the mistakes in the parameters beyond their types.
     fn check(parameters: &Self::Parameters, problems: &mut Problems) {
         let _ = (parameters, problems);
     }
@@ -65,8 +66,8 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
         let _ = (response, own, io);
     }
 
-    /// Another message is about to pass, in either direction: [`MemoryMessage::Drain`], upon which what is held back goes on, or whatever
-    /// comes to be.
+    /// Another message is about to pass, in either direction: [`MemoryMessage::Drain`], upon which held requests go on, or a message of a
+    /// kind that is yet to be.
     fn on_passing(&mut self, message: &MemoryMessage, io: &mut Io<Self>) {
         let _ = (message, io);
     }
@@ -83,13 +84,18 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
         let _ = io;
     }
 
+    /// Writes what it has to say beside its counters, once the run is over: rows, tables of what came up.
+    fn records(&self, sink: &mut StatisticSink) {
+        let _ = sink;
+    }
+
     /// What it waits for beside answers, in words, for the report of a deadlock.
     fn outstanding(&self) -> Option<String> {
         None
     }
 }
 
-/// The clock of an [`Interposer`], and what passing through it costs.
+/// The clock of an [`Interposer`], and the cost of passing through it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     clock: Clock,
@@ -117,7 +123,7 @@ impl Pace {
     }
 }
 
-/// What a request that went downstream was.
+/// The origin of a request that went downstream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum UnderWay<Own> {
     /// One of the client's, which has these numbers there.
@@ -126,7 +132,7 @@ enum UnderWay<Own> {
     Own(Own),
 }
 
-/// The wires of an interposer, and what the kit keeps for it.
+/// The wires of an interposer, and the state that the kit keeps for it.
 #[derive(Debug)]
 struct Link<Own> {
     upstream: PortId,
@@ -134,14 +140,33 @@ struct Link<Own> {
     clock: Clock,
     latency: u64,
     kept: Kept<Own>,
+    notes: Option<Notes>,
 }
 
-/// What the kit keeps for an interposer: departures and what is under way.
+/// The unit's track in the timeline, in a run that asks for one.
+#[derive(Debug)]
+struct Notes {
+    log: TimelineLog,
+    track: Track,
+}
+
+impl Notes {
+    fn of(context: &BuildContext) -> Option<Notes> {
+        let log = context.timeline()?;
+        let name = context.path.strip_prefix(context.part).unwrap_or(context.path).trim_start_matches('.');
+        let path = vec![Section::Units.name(), (context.unit, name.to_owned().into())];
+        Some(Notes { track: log.track(TrackPlace::slices(context.gpu_tracks(), path)), log })
+    }
+}
+
+/// The state that the kit keeps for an interposer: departures and requests under way.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<Own> {
     requests: OutputPort,
     responses: OutputPort,
     under_way: Numbers<UnderWay<Own>>,
+    /// Requests of the unit that leave when no others want to.
+    idle: VecDeque<(MemoryRequest, Own)>,
     /// Requests of the client that it has no answer to.
     held: u64,
     /// Queue entries of the server that the client has paid for and that no request took, less those that requests of the unit took
@@ -157,7 +182,7 @@ struct Kept<Own> {
     woken: Option<u64>,
 }
 
-/// What an [`Interposer`] may do at the moment in which something happens.
+/// The acts that an [`Interposer`] may take at the moment of an event.
 #[derive(Debug)]
 pub struct Io<'a, T: Interposer> {
     /// Its parameters.
@@ -188,6 +213,35 @@ impl<T: Interposer> Io<'_, T> {
         self.send_request(MemoryRequest { return_port: 0, ..request }, UnderWay::Own(own));
     }
 
+    /// As [`Io::ask`], in the first cycle in which no other request wants to leave: the client's requests, and those of [`Io::ask`], go
+    /// before it whenever they come. Requests that wait so leave in the order of their calls.
+    pub fn ask_when_idle(&mut self, request: MemoryRequest, own: T::Own) {
+        self.link.kept.idle.push_back((request, own));
+    }
+
+    /// How many requests of [`Io::ask_when_idle`] have not left.
+    pub fn waiting_to_ask(&self) -> usize {
+        self.link.kept.idle.len()
+    }
+
+    /// Notes in the timeline what the unit does now, and with which line: a mark on the unit's own track. Without `--timeline` it does
+    /// nothing.
+    pub fn note(&self, what: &str, line: u64) {
+        if let Some(Notes { log, track }) = &self.link.notes {
+            let label = log.label(Category::Unit, what, &[("line", ValueKind::Address)]);
+            log.instant(self.link.clock.time_of(self.cycle), *track, label, &[line]);
+        }
+    }
+
+    /// Sends what waits for an idle cycle, as far as this cycle is one.
+    fn ask_idle(&mut self) {
+        while self.can_ask_now()
+            && let Some((request, own)) = self.link.kept.idle.pop_front()
+        {
+            self.ask(request, own);
+        }
+    }
+
     /// Could a request leave as soon as the unit's latency allows, or are others before it?
     pub fn can_ask_now(&self) -> bool {
         let earliest = self.cycle + self.link.latency;
@@ -204,8 +258,8 @@ impl<T: Interposer> Io<'_, T> {
         self.send_answer(cycles, request.response(0, served_by));
     }
 
-    /// Answers a request of the client after the unit's latency with what the server has answered to one of the unit's own: who has
-    /// served it, and which of its sectors have hit.
+    /// Answers a request of the client after the unit's latency as the server has answered one of the unit's own: with the same server, and
+    /// the same sectors that hit.
     pub fn answer_like(&mut self, response: &MemoryResponse, request: &MemoryRequest) {
         let hit_sectors = response.hit_sectors & request.sectors;
         self.send_answer(self.link.latency, request.response(hit_sectors, response.served_by));
@@ -272,7 +326,7 @@ const PORTS: &[PortDefinition] = &[
     PortDefinition::client("downstream", Protocol::Memory, "the crossbar, or another server"),
 ];
 
-/// The kind of unit that `T` is: what a program registers.
+/// The kind of unit that `T` is: a program registers it.
 pub const fn definition<T: Interposer>() -> UnitDefinition {
     UnitDefinition {
         name: T::NAME,
@@ -321,6 +375,7 @@ impl<T: Interposer> Interposed<T> {
                     requests: OutputPort::new(pace.requests),
                     responses: OutputPort::new(pace.responses),
                     under_way: Numbers::default(),
+                    idle: VecDeque::new(),
                     held: 0,
                     credits: 0,
                     counts_credits: false,
@@ -328,6 +383,7 @@ impl<T: Interposer> Interposed<T> {
                     cycle: 0,
                     woken: None,
                 },
+                notes: Notes::of(context),
             },
             parameters,
         })
@@ -339,6 +395,13 @@ impl<T: Interposer> Interposed<T> {
         let Kept { cycle, woken, .. } = self.link.kept;
         let earliest = woken.map_or(cycle, |woken| cycle.max(woken + 1));
         Some(self.link.clock.time_of(wanted.max(earliest)))
+    }
+
+    /// The first cycle, of those that are not over, in which the requests leave that wait for an idle one.
+    fn idle_wake(&self) -> Option<SimTime> {
+        let Link { clock, latency, kept, .. } = &self.link;
+        let free = kept.requests.free_at(kept.cycle + latency) - latency;
+        (!kept.idle.is_empty()).then(|| clock.time_of(free))
     }
 
     fn act(&mut self, time: SimTime, out: &mut Outbox, action: impl FnOnce(&mut T, &mut Io<T>)) {
@@ -362,7 +425,7 @@ impl<T: Interposer> Interposed<T> {
                         io.send_response(MemoryResponse { id, return_port, ..response }, io.link.latency);
                     }
                     Some(UnderWay::Own(own)) => state.on_response(response, own, io),
-                    // An answer to nothing that was asked: whoever sent it, nobody waits.
+                    // An answer without a request: nothing waits for it.
                     None => {}
                 }
             }
@@ -385,8 +448,9 @@ impl<T: Interposer> Unit for Interposed<T> {
             let arrival = inbox.next_time().unwrap_or(SimTime::MAX);
             let credit = self.link.kept.coming_credits.front().copied().unwrap_or(SimTime::MAX);
             let wake = self.next_wake().unwrap_or(SimTime::MAX);
-            // What happens next. Of what happens at the same time, messages go first, and wakes last.
-            let next = arrival.min(credit).min(wake);
+            let idle = self.idle_wake().unwrap_or(SimTime::MAX);
+            // What happens next. Of what happens at the same time, messages go first, wakes after them, and what waits for an idle cycle last.
+            let next = arrival.min(credit).min(wake).min(idle);
             if next >= window.until {
                 return if next == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(next) };
             }
@@ -398,15 +462,21 @@ impl<T: Interposer> Unit for Interposed<T> {
                 self.link.kept.coming_credits.pop_front();
                 self.link.kept.credits += 1;
                 self.act(next, out, |_, io| io.send_credits());
-            } else {
+            } else if next == wake {
                 self.act(next, out, |state, io| state.on_wake(io));
                 self.link.kept.woken = Some(self.link.kept.cycle);
+            } else {
+                self.act(next, out, |_, io| io.ask_idle());
             }
         }
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.counters.write(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
+        self.state.records(sink);
     }
 
     fn outstanding(&self) -> Option<String> {

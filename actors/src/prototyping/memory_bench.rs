@@ -4,7 +4,8 @@ use crate::catalogue::{BuildContext, Capability, PortMap, Role, Surroundings, Un
 use crate::engine::bench::window_lengths;
 use crate::engine::conduct::memory_order::MemoryOrder;
 use crate::engine::conduct::rules::well_formed;
-use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
+use crate::engine::{Bench, BrokenRule, Conversation, StateError, Unit, Window};
+use crate::interleave::SliceMap;
 use balar_protocol::memory::{
     LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy, sectors_of, words_within,
 };
@@ -27,15 +28,15 @@ pub enum BrokenProtocol {
     /// It could not be built.
     #[error("the unit cannot be built: {0}")]
     NotBuilt(String),
-    /// It broke a rule of time, or answered what nobody asked, or sent what makes no sense.
+    /// It broke a rule of time, answered a request that does not exist, or sent a message that makes no sense.
     #[error(transparent)]
     Engine(#[from] BrokenRule),
     /// It has not answered everything.
     #[error("the unit {owed}, and sleeps; rule: each request is answered once\n{why}")]
     NeverAnswered {
-        /// What it owes.
+        /// The answers that it owes.
         owed: String,
-        /// What is known of the reason.
+        /// The known facts about the reason.
         why: String,
     },
     /// It was to get a message that no client sends it.
@@ -44,11 +45,36 @@ pub enum BrokenProtocol {
          `const HOLDS_STORES: bool = true`"
     )]
     NoDrain,
-    /// It goes on differently once it is saved and restored.
+    /// It keeps the rules as long as its state is not saved and restored.
+    #[error("{0}")]
+    State(StateMistake),
+    /// It is wired to a slice of the L2, and asked it for a line of another.
     #[error(
-        "the unit does something else once its state is saved and restored; rule: serde writes all of the state\n{0}"
+        "at {at} the unit asked slice {asked} for the line {line:#x}, which slice {owner} owns; rule: the crossbar brings each line to \
+         one slice, and a unit in front of a slice asks for lines of that slice alone"
     )]
-    State(String),
+    WrongSlice {
+        /// When the request left.
+        at: SimTime,
+        /// The line.
+        line: u64,
+        /// The slice that it asked.
+        asked: u32,
+        /// The slice that has the line.
+        owner: u32,
+    },
+    /// The script has a request that the crossbar would bring to another slice.
+    #[error(
+        "the test sends the slice {asked} a request for the line {line:#x}, which the crossbar brings to slice {owner}"
+    )]
+    ScriptForAnotherSlice {
+        /// The line.
+        line: u64,
+        /// The slice of the bench.
+        asked: u32,
+        /// The slice that has the line.
+        owner: u32,
+    },
     /// Its behaviour depends on where windows end.
     #[error(
         "in windows of {length} the unit does something else than in windows of {}; rule: where windows end changes nothing \
@@ -61,6 +87,40 @@ pub enum BrokenProtocol {
         /// The first difference.
         difference: String,
     },
+}
+
+/// At which step a unit fails whose state is saved and restored after each window.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateMistake {
+    /// Saving failed.
+    #[error("the unit's state cannot be saved at {at}: {error}")]
+    NotSaved {
+        /// The end of the window.
+        at: SimTime,
+        /// Why.
+        error: StateError,
+    },
+    /// What was saved cannot be restored.
+    #[error(
+        "the unit's state was saved at {at}, and cannot be restored: {error}; rule: what is written is read back as it was"
+    )]
+    NotRestored {
+        /// The end of the window.
+        at: SimTime,
+        /// Why.
+        error: StateError,
+    },
+    /// It was saved and restored, and the unit broke a rule that it keeps otherwise.
+    #[error(
+        "the unit's state was saved and restored after each window, and then the unit broke a rule that it keeps otherwise; rule: \
+         serde writes all of the state\n{0}"
+    )]
+    ThenBroke(Box<BrokenProtocol>),
+    /// It was saved and restored, and the unit went on differently.
+    #[error(
+        "the unit does something else once its state is saved and restored; rule: serde writes all of the state\n{0}"
+    )]
+    ThenDiffered(String),
 }
 
 /// Plays the client and the server of a unit that has one memory port for each, in the unit's own tests. Times are in nanoseconds; the
@@ -79,16 +139,18 @@ pub enum BrokenProtocol {
 pub struct MemoryBench {
     definition: &'static UnitDefinition,
     parameters: String,
-    /// Messages for the unit: (arrival, from the client, what).
+    /// Messages for the unit: (arrival, from the client, message).
     script: Vec<(SimTime, bool, MemoryMessage)>,
     answer_after: SimTime,
     answer_at: BTreeMap<usize, SimTime>,
+    /// The server is this slice of the L2.
+    slice: Option<(u32, SliceMap)>,
 }
 
-/// What a unit did on a [`MemoryBench`].
+/// The work of a unit on a [`MemoryBench`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Played {
-    /// (departure, through the upstream port, what).
+    /// (departure, through the upstream port, message).
     sent: Vec<(SimTime, bool, String)>,
     requests: Vec<(SimTime, MemoryRequest)>,
     responses: Vec<(SimTime, MemoryResponse)>,
@@ -133,7 +195,24 @@ impl MemoryBench {
             script: Vec::new(),
             answer_after: ANSWER_AFTER,
             answer_at: BTreeMap::new(),
+            slice: None,
         }
+    }
+
+    /// The unit stands between the crossbar and the slice of the L2 with this number, among slices over which `map` spreads the lines
+    /// (`SliceMap::xor(32)` for a crossbar with the default `address_hash`): it may ask for the lines of this slice alone.
+    ///
+    /// ```
+    /// use balar_actors::interleave::SliceMap;
+    /// use balar_actors::prototyping::{MemoryBench, PASS_THROUGH, load};
+    /// let mut bench = MemoryBench::new(&PASS_THROUGH, r#"clock: "1 GHz""#);
+    /// // Line 3 of the memory is the first line of slice 3.
+    /// bench.server_is_slice(3, SliceMap::xor(32)).request(100, load(7, 3 * 128, 4));
+    /// assert_eq!(bench.run().counter("loads"), 1);
+    /// ```
+    pub fn server_is_slice(&mut self, slice: u32, map: SliceMap) -> &mut MemoryBench {
+        self.slice = Some((slice, map));
+        self
     }
 
     /// A request of the client arrives after `ns`.
@@ -189,6 +268,10 @@ impl MemoryBench {
         if !gets_drains && self.script.iter().any(|(.., message)| *message == MemoryMessage::Drain) {
             return Err(BrokenProtocol::NoDrain);
         }
+        if let Some(default) = self.definition.bad_default() {
+            return Err(BrokenProtocol::NotBuilt(default.to_string()));
+        }
+        self.check_script()?;
         let whole = self.play(WIRE, false)?;
         for length in window_lengths(WIRE).into_iter().skip(1) {
             let other = self.play(length, false)?;
@@ -196,10 +279,41 @@ impl MemoryBench {
                 return Err(BrokenProtocol::Windows { length, difference });
             }
         }
-        if let Some(difference) = difference(&whole, &self.play(WIRE, true)?) {
-            return Err(BrokenProtocol::State(difference));
+        let restored = self.play(WIRE, true).map_err(|broken| match broken {
+            BrokenProtocol::State(mistake) => mistake,
+            // Without saving and restoring, the unit has come to its end.
+            broken => StateMistake::ThenBroke(Box::new(broken)),
+        });
+        match restored.map(|restored| difference(&whole, &restored)) {
+            Ok(None) => Ok(whole),
+            Ok(Some(difference)) => Err(BrokenProtocol::State(StateMistake::ThenDiffered(difference))),
+            Err(mistake) => Err(BrokenProtocol::State(mistake)),
         }
-        Ok(whole)
+    }
+
+    /// Does the script ask the slice for its own lines alone, where the server is a slice?
+    fn check_script(&self) -> Result<(), BrokenProtocol> {
+        let Some((asked, map)) = &self.slice else { return Ok(()) };
+        for (_, from_client, message) in &self.script {
+            if let (true, MemoryMessage::Request(MemoryRequest { line, .. })) = (from_client, message)
+                && map.slice_of(*line) != *asked
+            {
+                let (asked, owner) = (*asked, map.slice_of(*line));
+                return Err(BrokenProtocol::ScriptForAnotherSlice { line: *line, asked, owner });
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the unit ask its slice for a line of that slice?
+    fn check_slice(&self, request: &MemoryRequest, at: SimTime) -> Result<(), BrokenProtocol> {
+        match &self.slice {
+            Some((asked, map)) if map.slice_of(request.line) != *asked => {
+                let (asked, owner) = (*asked, map.slice_of(request.line));
+                Err(BrokenProtocol::WrongSlice { at, line: request.line, asked, owner })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The unit with its upstream and downstream port.
@@ -223,6 +337,20 @@ impl MemoryBench {
         };
         let unit = (self.definition.build)(&self.parameters, &context).map_err(|error| refused(error.to_string()))?;
         Ok((unit, PortId(upstream as u16), PortId(downstream as u16)))
+    }
+
+    /// Another unit with the state of `unit`, which has run until `at`; the same one where units of its kind have no state to save.
+    fn save_and_restore(&self, unit: Box<dyn Unit>, at: SimTime) -> Result<Box<dyn Unit>, BrokenProtocol> {
+        let state = match unit.save() {
+            Ok(state) => state,
+            Err(StateError::Unsupported) => return Ok(unit),
+            Err(error) => return Err(BrokenProtocol::State(StateMistake::NotSaved { at, error })),
+        };
+        let (mut other, ..) = self.build()?;
+        match other.restore(&state, &()) {
+            Ok(()) => Ok(other),
+            Err(error) => Err(BrokenProtocol::State(StateMistake::NotRestored { at, error })),
+        }
     }
 
     /// Plays the script in windows of `length`; with `saved`, each window by another unit that gets the state of the one before.
@@ -250,6 +378,7 @@ impl MemoryBench {
                 if let Payload::Memory(MemoryMessage::Request(request)) = &payload
                     && port == downstream
                 {
+                    self.check_slice(request, left)?;
                     let after = left + self.answer_after.max(SimTime(2 * WIRE.0));
                     let at = self.answer_at.get(&requests).copied().unwrap_or(after);
                     let answer = MemoryMessage::Response(request.response(0, ServedBy::DeviceMemory));
@@ -258,9 +387,8 @@ impl MemoryBench {
                 }
                 log.sent(left, port, payload);
             }
-            if saved && let Ok(state) = unit.save() {
-                (unit, ..) = self.build()?;
-                unit.restore(&state, &()).map_err(|error| BrokenProtocol::State(error.to_string()))?;
+            if saved {
+                unit = self.save_and_restore(unit, window.until)?;
             }
         }
         let updates_copies = (self.definition.provides)(&self.parameters).contains(&Capability::UpdatesCopies);
@@ -275,7 +403,7 @@ impl MemoryBench {
     }
 }
 
-/// Watches a unit that sleeps and owes answers, and says what is known of the reason.
+/// Watches a unit that sleeps and owes answers, and gives the known facts about the reason.
 fn forgotten(unit: &mut dyn Unit, bench: &mut Bench) -> String {
     let said = unit.outstanding().map_or("the unit says that it waits for nothing".to_owned(), |text| {
         format!("the unit says of itself: {text}")
@@ -291,10 +419,10 @@ fn forgotten(unit: &mut dyn Unit, bench: &mut Bench) -> String {
     }
 }
 
-/// What happened at the ports of a unit.
+/// The events at the ports of a unit.
 #[derive(Debug, Default)]
 struct Log {
-    /// (time, is it a departure, place, port, what).
+    /// (time, is it a departure, place, port, message).
     events: Vec<(SimTime, bool, usize, PortId, Payload)>,
 }
 
@@ -309,14 +437,14 @@ impl Log {
         self.events.push((at, true, self.events.len(), port, payload));
     }
 
-    /// Checks the protocol; returns what is owed in the end.
+    /// Checks the protocol; returns the answers that are owed in the end.
     fn check(
         &mut self,
         (upstream, downstream): (PortId, PortId),
         definition: &UnitDefinition,
         updates_copies: bool,
     ) -> Result<Option<String>, BrokenProtocol> {
-        // What arrives at a time comes before what leaves then.
+        // An arrival at a time comes before a departure then.
         self.events.sort_by_key(|(time, departure, place, ..)| (*time, *departure, *place));
         let name = definition.ports[usize::from(upstream.0)].name;
         let mut conversation = Conversation::new([(upstream, name.to_owned())]);
@@ -359,7 +487,7 @@ impl Log {
     }
 }
 
-/// The first difference between what a unit did in windows of two lengths.
+/// The first difference between a unit's work in windows of two lengths.
 fn difference(whole: &Played, other: &Played) -> Option<String> {
     let (ours, theirs) = (whole.everything(), other.everything());
     let count = ours.len().max(theirs.len());

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Gives numbers to requests that a unit sends, and keeps what the unit wants to know when the answer comes. A number is used again
-/// once its answer has come.
+/// Gives numbers to requests that a unit sends, and keeps the unit's notes until the answers come. A number is used again once its answer
+/// has come.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Numbers<T> {
     kept: Vec<Option<T>>,
@@ -27,7 +27,7 @@ impl<T> Numbers<T> {
         self.kept.len() as u32 - 1
     }
 
-    /// The answer to `number` has come: what was kept; `None` where no request under way has this number.
+    /// The answer to `number` has come: the note; `None` where no request under way has this number.
     pub fn take(&mut self, number: u32) -> Option<T> {
         let kept = self.kept.get_mut(number as usize)?.take()?;
         self.free.push(number);

@@ -1,4 +1,4 @@
-//! What programs can ask about the node of a topology.
+//! The facts about the node of a topology that programs can ask for.
 
 use crate::catalogue::{Capability, GpuDescription, PeakRate};
 use crate::topology::{Topology, WireEnd};
@@ -31,7 +31,7 @@ pub fn driver_version(topology: &Topology) -> DriverVersion {
     version.unwrap_or_default()
 }
 
-/// What the link between the host CPU and a GPU carries in each direction, bytes a second; 0 where there is none that says so.
+/// The bandwidth of the link between the host CPU and a GPU in each direction, bytes a second; 0 where no link says so.
 fn link_rate(topology: &Topology, gpu: u32) -> u64 {
     let unit = |end: WireEnd| &topology.units[end.unit.0 as usize];
     let is_of_host = |end: WireEnd| {

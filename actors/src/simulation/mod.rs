@@ -1,4 +1,4 @@
-//! From a topology and a host program to a result: builds the node, runs it, collects what came of it.
+//! From a topology and a host program to a result: builds the node, runs it, collects the results.
 
 mod description;
 mod error;
@@ -7,7 +7,7 @@ mod node;
 mod result;
 
 pub use balar_driver::code::{
-    Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText,
+    Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText, Replacement,
 };
 use balar_driver::code::{is_cubin, runs_on};
 pub use description::{describe, driver_version};
@@ -29,6 +29,7 @@ use node::Node;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::field::Empty;
 use tracing::{debug, info, info_span};
 
 /// Code that is loaded from the start: for each GPU files (name, bytes) of PTX, which are linked with each other, and a cubin of the same.
@@ -37,14 +38,14 @@ pub type InitialCode = Vec<Vec<CodeFile>>;
 /// The code of a run's kernels.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceCode {
-    /// What is loaded from the start.
+    /// The code that is loaded from the start.
     pub initial: InitialCode,
     /// Which code is loaded of the modules that programs bring, and whether the PTX that is loaded from the start is assembled.
     pub choice: CodeChoice,
 }
 
 impl DeviceCode {
-    /// What is loaded for a GPU from the start, if anything.
+    /// The code that is loaded for a GPU from the start, if any.
     fn of_gpu(&self, gpu: usize, compute_capability: (u32, u32)) -> Result<Option<ModuleSource>, LoadError> {
         let Some(files) = self.initial.get(gpu).filter(|files| !files.is_empty()) else { return Ok(None) };
         let (cubins, texts): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|(name, _)| is_cubin(name));
@@ -78,7 +79,7 @@ pub fn simulate_program(
     Ok(result)
 }
 
-/// What a host program that is not built in needs to know of its node.
+/// The facts about its node that a host program needs which is not built in.
 #[derive(Debug)]
 pub struct HostSurroundings {
     /// The devices, as programs see them.
@@ -87,8 +88,8 @@ pub struct HostSurroundings {
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 
-/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. Of the modules that it brings, it runs the code
-/// that `choice` says.
+/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. `choice` decides which code of the modules that it
+/// brings runs.
 ///
 /// # Errors
 ///
@@ -175,9 +176,12 @@ fn run(
     let threads = options.threads.max(1);
     let detail = options.detail.clone();
     info!(threads, "the units begin to run");
-    let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
+    let span = info_span!("run", topology = topology.name, threads, end_picoseconds = Empty);
+    let report = span.in_scope(|| engine::run(simulation, options))?;
+    span.record("end_picoseconds", report.end.0);
+    drop(span);
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, given_up, .. } = report;
-    // A unit that has not returned may hold what it writes to.
+    // A unit that has not returned may hold the memory that it writes to.
     let has_returned = given_up.is_none();
     for kernel in statistics.kernels.iter() {
         let KernelRecord { launch, name, gpu, cycles, start_ps, end_ps, .. } = kernel;

@@ -16,7 +16,7 @@ use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
 use balar_protocol::{ContextId, SimTime};
 use std::sync::Arc;
 
-/// A node before its units are built: memories, and what is loaded.
+/// A node before its units are built: memories and loaded code.
 pub(super) struct Node {
     pub gpus: Vec<GpuDescription>,
     pub memory: Arc<DeviceMemory>,
@@ -47,6 +47,7 @@ impl Node {
             source,
             launch_bytes: Some(DEFAULT_PENDING_LAUNCHES * BYTES_A_LAUNCH),
             heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
+            replacements: None,
         };
         let mut changes = Vec::new();
         let loaded = ModuleLoader::new(&self.tables).load(&request, &mut changes, &mut room);
@@ -68,7 +69,7 @@ impl CodeSource for ProgramTable {
     }
 }
 
-/// Builds every unit of a topology and drops them: what a unit itself refuses comes to light without a run.
+/// Builds every unit of a topology and drops them: a mistake that only a unit itself finds comes to light without a run.
 ///
 /// # Errors
 ///
@@ -100,7 +101,7 @@ fn map_memory(
     Ok(Arc::new(memory.with_epoch(topology.value_epoch)))
 }
 
-/// Memory from the end of a GPU's downwards, before the run: what the built-in module has, it keeps.
+/// Memory from the end of a GPU's downwards, before the run: the built-in module keeps its memory.
 struct EndOfMemory {
     base: u64,
     end: u64,

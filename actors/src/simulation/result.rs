@@ -1,4 +1,4 @@
-//! What came of a simulation.
+//! The result of a simulation.
 
 use crate::catalogue::KernelProfile;
 use crate::catalogue::timeline::UnitTimeline;
@@ -7,7 +7,7 @@ use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use balar_protocol::{DetailChoice, SimTime};
 use std::time::Duration;
 
-/// What came of a simulation.
+/// The result of a simulation.
 #[derive(Debug)]
 pub struct RunResult {
     /// The topology's name.
@@ -32,9 +32,9 @@ pub struct RunResult {
     pub threads: usize,
     /// Rows of all units, and kernel launches.
     pub statistics: StatisticSink,
-    /// What was counted of each instruction of the kernels that ran, where [`RunOptions`](crate::engine::RunOptions) ask for it.
+    /// The counts of each instruction of the kernels that ran, where [`RunOptions`](crate::engine::RunOptions) ask for them.
     pub profiles: Option<Vec<KernelProfile>>,
-    /// What the units did when, where [`RunOptions`](crate::engine::RunOptions) ask for it.
+    /// The activity of the units over time, where [`RunOptions`](crate::engine::RunOptions) ask for it.
     pub timeline: Option<Vec<UnitTimeline>>,
     /// Which launches and copies were timed.
     pub detail: DetailChoice,

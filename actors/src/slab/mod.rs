@@ -1,4 +1,4 @@
-//! Values under small keys that are given out again: what a unit has under way, without an allocation for each.
+//! Values under small keys that are given out again: a unit's requests under way, without an allocation for each.
 
 pub mod chains;
 

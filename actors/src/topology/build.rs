@@ -19,7 +19,7 @@ pub type BuiltUnit = (String, Box<dyn Unit>, Vec<Wire>);
 
 impl Topology {
     /// The ends at each unit, in the order of its `PortId`s, with the wire and the other end.
-    fn ends(&self) -> Vec<Vec<(WireEnd, WireEnd, usize)>> {
+    pub(super) fn ends(&self) -> Vec<Vec<(WireEnd, WireEnd, usize)>> {
         let mut ends = vec![Vec::new(); self.units.len()];
         for (index, wire) in self.wires.iter().enumerate() {
             ends[wire.a.unit.0 as usize].push((wire.a, wire.b, index));
@@ -55,7 +55,7 @@ impl Topology {
     }
 
     /// The end of a wire, or the one behind it where the unit there forwards what comes in.
-    fn end_behind(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], mut end: WireEnd) -> WireEnd {
+    pub(super) fn end_behind(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], mut end: WireEnd) -> WireEnd {
         // A circle of units that only forward ends where every unit has been seen.
         for _ in 0..self.units.len() {
             let beyond = self.units[end.unit.0 as usize].provides.iter().find_map(|capability| match capability {
@@ -267,7 +267,7 @@ fn refusal(topology: &Topology, unit: UnitId, problem: &ParameterProblem) -> Top
     let (key, inner) = problem.key.split_once('.').map_or((&*problem.key, None), |(key, inner)| (key, Some(inner)));
     let parameter = unit.parameters.iter().find(|parameter| parameter.definition.name == key);
     let given = parameter.and_then(|parameter| match &parameter.origin {
-        Origin::Given(location) => Some(location.clone()),
+        Origin::Given(location) | Origin::Derived { place: location, .. } => Some(location.clone()),
         Origin::Default => None,
     });
     let given = given.map(|location| inner_place(&location, parameter, inner).unwrap_or(location));

@@ -1,10 +1,8 @@
 //! The comments of a topology file beside what they belong to: those that name the source of each number.
 
 use super::Location;
+use super::options::COMMAND_LINE;
 use super::parameter::Origin;
-
-/// The name of the text that an override on the command line stands in.
-const COMMAND_LINE: &str = "--set";
 
 /// The comments of one entry of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,6 +36,7 @@ pub(super) fn of_parameter(origin: &Origin) -> Comments {
             Comments { above: Vec::new(), behind: Some(format!("{COMMAND_LINE} {argument}")) }
         }
         Origin::Given(location) => beside(location),
+        Origin::Derived { why, .. } => Comments { above: Vec::new(), behind: Some(why.clone()) },
     }
 }
 

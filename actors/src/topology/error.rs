@@ -86,6 +86,8 @@ pub enum ErrorKind {
     UnknownWorkloadParameter,
     /// A workload parameter's value that the workload refuses.
     BadWorkloadParameter,
+    /// A number of units that a row cannot have.
+    BadCount,
     /// A `--set` without a path or a value.
     BadOverride,
 }

@@ -1,5 +1,7 @@
 //! Expands the units of a topology and its parts: rows into members, parts into units under their prefix.
 
+use super::counts::counted::Counted;
+use super::counts::{self, Counts};
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::fields::Fields;
 use super::nearest::suggestion;
@@ -27,6 +29,8 @@ pub(crate) struct Expander<'a> {
     pub(crate) errors: &'a mut Errors,
     /// The units so far.
     pub(crate) units: Vec<ExpandedUnit>,
+    /// Numbers of units that are asked for.
+    pub(crate) counts: Counts,
     /// The part files that are being expanded: (identity, name).
     including: Vec<(String, String)>,
     /// Parts so far.
@@ -55,6 +59,19 @@ fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
     Location { file: file.clone(), span: span.clone() }
 }
 
+/// The name of the row that a key of `units` is a piece of.
+fn row_name(key: &Value) -> Option<&str> {
+    key.string()?.split_once('[').map(|(name, _)| name)
+}
+
+/// The names of the rows in a map of units.
+fn row_names(units: &Value) -> Vec<&str> {
+    match &units.kind {
+        ValueKind::Map(entries) => entries.iter().filter_map(|(key, _)| row_name(key)).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The ends of a link as they are written.
 fn link_ends(link: &Value) -> Option<(&str, &str)> {
     let ValueKind::Tuple(items) = &link.kind else { return None };
@@ -67,7 +84,8 @@ fn link_ends(link: &Value) -> Option<(&str, &str)> {
 
 impl<'a> Expander<'a> {
     pub(crate) fn new(options: &'a LoadOptions<'a>, errors: &'a mut Errors) -> Expander<'a> {
-        Expander { options, errors, units: Vec::new(), including: Vec::new(), parts: 0, too_large: None }
+        let counts = Counts::of_arguments(options.overrides);
+        Expander { options, errors, units: Vec::new(), counts, including: Vec::new(), parts: 0, too_large: None }
     }
 
     /// Is there room for so many units and parts more?
@@ -86,8 +104,15 @@ impl<'a> Expander<'a> {
         error.help("rows inside of rows multiply: the members of all of them count")
     }
 
-    /// Expands a map of units into `scope`, whose path is `prefix`.
-    pub(crate) fn expand(&mut self, units: &Value, file: &Arc<SourceFile>, prefix: &str, scope: &mut Scope) {
+    /// Expands a map of units into `scope`, whose path is `prefix`. Another map lengthens the rows `later`.
+    pub(crate) fn expand(
+        &mut self,
+        units: &Value,
+        file: &Arc<SourceFile>,
+        prefix: &str,
+        scope: &mut Scope,
+        later: &[&str],
+    ) {
         let ValueKind::Map(entries) = &units.kind else {
             let message = format!("`units` is {}", units.describe());
             let label = "expected a map: {\"name\": Kind(...), ...}";
@@ -100,22 +125,47 @@ impl<'a> Expander<'a> {
             self.errors.push(TopologyError::new(ErrorKind::Empty, at(file, &units.span), message, label));
         }
         let first_unit = self.units.len();
-        for (key, value) in entries {
+        for (at_entry, (key, value)) in entries.iter().enumerate() {
             if self.too_large.is_some() {
                 return;
             }
-            let Some((name, range)) = self.unit_name(key, file, scope) else { continue };
-            let before = self.errors.list.len();
-            let start = range.as_ref().map_or(0, |range| range.start);
-            let count = range.as_ref().map_or(1, |range| range.end - range.start);
-            let entry = Entry { value, file, prefix, name: &name, single: range.is_none(), start, count };
-            let members = self.members(&entry);
-            let broken = self.errors.list.len() > before && members.is_empty();
-            let row = scope.rows.entry(name).or_insert_with(|| Row {
-                single: range.is_none(),
+            let Some((name, written)) = self.unit_name(key, file, scope) else { continue };
+            let asked = written.as_ref().and_then(|_| self.counts.of(prefix, &name, MAXIMUM_UNITS, self.errors));
+            let range = match (&written, &asked) {
+                (Some(written), Some((count, _))) => {
+                    let is_later = |(key, _): &(Value, Value)| row_name(key) == Some(name.as_str());
+                    let is_last = !entries[at_entry + 1..].iter().any(is_later) && !later.contains(&name.as_str());
+                    counts::piece(written, *count, is_last)
+                }
+                (Some(written), None) => written.clone(),
+                (None, _) => 0..1,
+            };
+            let row = scope.rows.entry(name.clone()).or_insert_with(|| Row {
+                single: written.is_none(),
                 members: Vec::new(),
+                written: 0,
+                counted: None,
                 location: at(file, &key.span),
             });
+            row.written = written.as_ref().map_or(1, |written| written.end);
+            row.counted = asked.clone().map(|(count, place)| {
+                let dot = if prefix.is_empty() { "" } else { "." };
+                Counted { path: format!("{prefix}{dot}{name}"), count, written: row.written, place }
+            });
+            let count = range.end - range.start;
+            if let Some((_, place)) = asked
+                && !self.has_room(count as usize, || place)
+            {
+                return;
+            }
+            if count == 0 {
+                continue;
+            }
+            let before = self.errors.list.len();
+            let entry =
+                Entry { value, file, prefix, name: &name, single: written.is_none(), start: range.start, count };
+            let members = self.members(&entry);
+            let broken = self.errors.list.len() > before && members.is_empty();
             if broken {
                 row.members.extend((0..count).map(|_| Member::Broken));
             } else {
@@ -189,7 +239,7 @@ impl<'a> Expander<'a> {
             return None;
         }
         let present = scope.rows.get(&name);
-        let length = present.map_or(0, |row| row.members.len() as u32);
+        let length = present.map_or(0, |row| row.written);
         let clash = present.is_some_and(|row| row.single || range.as_ref().is_none_or(|range| range.start < length));
         if let Some(row) = present.filter(|_| clash) {
             let message = format!("the name `{name}` is given twice");
@@ -343,8 +393,10 @@ impl<'a> Expander<'a> {
         };
         let fields = body.as_ref().unwrap_or(&outer);
         let mut scope = Scope::default();
+        let first_setting = self.counts.enter(path, outer.get("set"), file);
+        let later = outer.get("units").filter(|_| included.is_some());
         if let Some(units) = fields.required("units", self.errors) {
-            self.expand(units, &body_file, path, &mut scope);
+            self.expand(units, &body_file, path, &mut scope, &later.map(row_names).unwrap_or_default());
         }
         scope.links = fields.list("links", self.errors).unwrap_or_default();
         self.including.pop();
@@ -352,20 +404,23 @@ impl<'a> Expander<'a> {
             for (_, without) in outer.list("without", self.errors).unwrap_or_default() {
                 self.take_out(&without, file, &mut scope);
             }
-            if let Some(units) = outer.get("units") {
-                self.expand(units, file, path, &mut scope);
+            if let Some(units) = later {
+                self.expand(units, file, path, &mut scope, &[]);
             }
             scope.links.extend(outer.list("links", self.errors).unwrap_or_default());
         }
         if let Some(set) = outer.get("set") {
             if let ValueKind::Map(entries) = &set.kind {
-                for (key, value) in entries {
-                    overrides::apply_entry(key, value, file, &mut self.units, &scope, self.errors);
+                for (at_entry, (key, value)) in entries.iter().enumerate() {
+                    if !self.counts.is_taken(first_setting + entry) {
+                        overrides::apply_entry(key, value, file, &mut self.units, &scope, self.errors);
+                    }
                 }
             } else {
                 outer.wrong_shape("set", set, "a map: {\"sm[*].clock\": \"1530 MHz\"}", self.errors);
             }
         }
+        self.counts.leave(first_setting);
         Some(scope)
     }
 

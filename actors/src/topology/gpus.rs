@@ -58,6 +58,8 @@ impl Topology {
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
                 Capability::GpuFrontEnd { .. }
                 | Capability::Driver { .. }
+                | Capability::SpreadsLines { .. }
+                | Capability::CacheSets { .. }
                 | Capability::Peak { .. }
                 | Capability::HoldsStores
                 | Capability::PassesDrains

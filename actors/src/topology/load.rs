@@ -1,5 +1,6 @@
 //! Reads a topology file and everything it includes.
 
+use super::counts::address_map;
 use super::error::{ErrorKind, Errors, TopologyError, TopologyErrors};
 use super::expand::Expander;
 use super::fields::Fields;
@@ -7,7 +8,7 @@ use super::nearest::suggestion;
 use super::options::LoadOptions;
 use super::scope::Scope;
 use super::source::{self, Location, LookupError, PartLibrary, SourceFile, TopologySource};
-use super::{Topology, overrides, value_epoch, wiring, workload};
+use super::{ExpandedUnit, Topology, overrides, value_epoch, wiring, workload};
 use std::sync::Arc;
 
 /// Reads, expands and checks a topology.
@@ -65,7 +66,7 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
     let value_epoch = value_epoch::read(&fields, expander.errors);
     let mut scope = Scope::default();
     if let Some(units) = fields.required("units", expander.errors) {
-        expander.expand(units, file, "", &mut scope);
+        expander.expand(units, file, "", &mut scope, &[]);
     }
     if let Some(location) = expander.too_large.take() {
         expander.errors.push(Expander::too_large_error(location));
@@ -73,15 +74,27 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
         return None;
     }
     scope.links = fields.list("links", expander.errors).unwrap_or_default();
-    let units = std::mem::take(&mut expander.units);
-    let mut topology = Topology { name: name.unwrap_or_default(), workload, value_epoch, units, wires: Vec::new() };
-    for given in options.overrides {
-        overrides::apply_argument(&given.0, &mut topology, &scope, options.workloads, errors);
+    let (units, counts) = (std::mem::take(&mut expander.units), std::mem::take(&mut expander.counts));
+    let name = name.unwrap_or_default();
+    let mut topology = Topology { name, workload, value_epoch, units, wires: Vec::new(), notes: Vec::new() };
+    for (number, given) in options.overrides.iter().enumerate() {
+        if !counts.is_taken(number) {
+            overrides::apply_argument(&given.0, &mut topology, &scope, options.workloads, errors);
+        }
     }
+    tell_what_units_provide(&mut topology.units);
+    wiring::wire(&mut topology, &scope, errors);
+    if errors.list.is_empty() && address_map::follow_counts(&mut topology, &scope) {
+        tell_what_units_provide(&mut topology.units);
+    }
+    Some(topology)
+}
+
+fn tell_what_units_provide(units: &mut [ExpandedUnit]) {
     // The units of a row mostly have the same parameters.
     let mut before: Option<(&str, String)> = None;
     let mut provides = Arc::default();
-    for unit in &mut topology.units {
+    for unit in units {
         let this = (unit.kind.name, unit.ron());
         if before.as_ref() != Some(&this) {
             provides = Arc::new((unit.kind.provides)(&this.1));
@@ -89,6 +102,4 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
         unit.provides = Arc::clone(&provides);
         before = Some(this);
     }
-    wiring::wire(&mut topology, &scope, errors);
-    Some(topology)
 }

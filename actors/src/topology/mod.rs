@@ -14,7 +14,8 @@
 //! | `source`, `library`, `load` | files, those that are built in, and the way from a file to a topology |
 //! | `fields`, `expand`, `scope`, `pattern` | keys; rows and parts; names and paths |
 //! | `overrides`, `nested`, `clock` | `--set` and `set`, values inside of parameters, the clock of a whole GPU |
-//! | `wiring`, `error` | wires and what is wrong with them; mistakes with their places |
+//! | `counts` | the number of units of a row, and the address maps that follow it |
+//! | `wiring`, `error` | wires, the ports at their ends, and what is wrong with them; mistakes with their places |
 //! | `show`, `comments` | the expanded text with the comments of its files |
 //! | `graph`, `picture` | a graph for Graphviz, and the drawing of a node: `model` rows and what connects them, `facts` the numbers, `die` one GPU, `node` what is around it, `scene` shapes and SVG |
 //! | `gpus`, `build` | what the units of a GPU provide together, and the units themselves |
@@ -22,6 +23,7 @@
 mod build;
 mod clock;
 mod comments;
+mod counts;
 mod error;
 mod expand;
 mod fields;
@@ -75,6 +77,8 @@ pub struct Topology {
     pub units: Vec<ExpandedUnit>,
     /// The wires.
     pub wires: Vec<ExpandedWire>,
+    /// What a user is to know of it: what followed from numbers of units that were set.
+    pub notes: Vec<String>,
 }
 
 /// One unit.

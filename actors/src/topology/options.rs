@@ -4,6 +4,9 @@ use super::source::PartLibrary;
 use super::workload::WorkloadCatalogue;
 use crate::catalogue::UnitDefinition;
 
+/// The name of the text that an override on the command line stands in.
+pub(super) const COMMAND_LINE: &str = "--set";
+
 /// One override from the command line: `gpu.sm[*].clock=1800MHz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override(pub String);

@@ -1,15 +1,16 @@
-//! Overrides: `--set gpu.sm[*].clock=1800MHz`, `--set gpu.sm[*].latencies.integer=7`, `--set gpu.clock=1500MHz` and
+//! Overrides (but of the number of units, see `counts`): `--set gpu.sm[*].clock=1800MHz`, `--set gpu.sm[*].latencies.integer=7`, `--set gpu.clock=1500MHz` and
 //! `--set value_epoch=10ns` on the command line, `set: {"sm[*].clock": "1530 MHz"}` of a part.
 
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::suggestion;
+use super::options::COMMAND_LINE;
 use super::parameter::{self, Origin, Parameter};
 use super::pattern::{self, Index, Segment};
 use super::scope::{Member, Scope, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value};
 use super::workload::{self, WorkloadCatalogue};
-use super::{ExpandedUnit, Topology, clock, comments, nested, value_epoch};
+use super::{ExpandedUnit, Topology, clock, comments, counts, nested, value_epoch};
 use std::sync::Arc;
 
 /// The first step of paths that mean the workload's parameters.
@@ -23,7 +24,7 @@ pub(crate) fn apply_argument(
     workloads: Option<&dyn WorkloadCatalogue>,
     errors: &mut Errors,
 ) {
-    let file = Arc::new(SourceFile::text("--set", argument));
+    let file = Arc::new(SourceFile::text(COMMAND_LINE, argument));
     let place = |span: Span| Location { file: file.clone(), span };
     let Some((path, value)) = argument.split_once('=') else {
         let message = format!("`{argument}` has no value");
@@ -128,6 +129,10 @@ impl Setting<'_> {
             && let Some(parts) = clock::parts(scope, part)
         {
             self.apply_to_clock(&parts, key, units, errors);
+            return;
+        }
+        if let Some(mistake) = counts::mistake(scope, self.segments, units, self.place) {
+            errors.push(*mistake);
             return;
         }
         let (path, keys) = self.segments.split_at(unit_steps(scope, self.segments));

@@ -13,6 +13,13 @@ pub enum Origin {
     Given(Location),
     /// The unit's definition.
     Default,
+    /// It follows from a number of units.
+    Derived {
+        /// Where that number is given.
+        place: Location,
+        /// How it follows, in words.
+        why: String,
+    },
 }
 
 /// One parameter of an expanded unit.

@@ -29,6 +29,18 @@ pub struct Segment {
     pub span: Span,
 }
 
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match self.index {
+            Index::None => Ok(()),
+            Index::One(index) => write!(f, "[{index}]"),
+            Index::Range(start, end) => write!(f, "[{start}..{end}]"),
+            Index::All => f.write_str("[*]"),
+        }
+    }
+}
+
 /// A mistake in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
@@ -116,13 +128,7 @@ impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (step, segment) in self.segments.iter().enumerate() {
             let dot = if step == 0 { "" } else { "." };
-            write!(f, "{dot}{}", segment.name)?;
-            match segment.index {
-                Index::None => {}
-                Index::One(index) => write!(f, "[{index}]")?,
-                Index::Range(start, end) => write!(f, "[{start}..{end}]")?,
-                Index::All => f.write_str("[*]")?,
-            }
+            write!(f, "{dot}{segment}")?;
         }
         Ok(())
     }

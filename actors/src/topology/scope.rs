@@ -1,6 +1,7 @@
 //! The names of a node and its parts, and what a path selects among them.
 
 use super::ExpandedUnit;
+use super::counts::counted::Counted;
 use super::error::{ErrorKind, TopologyError};
 use super::nearest::suggestion;
 use super::pattern::{Index, Segment};
@@ -28,6 +29,10 @@ pub(crate) struct Row {
     pub(crate) single: bool,
     /// Its members by index.
     pub(crate) members: Vec<Member>,
+    /// Members that the files write; another number may have been set.
+    pub(crate) written: u32,
+    /// The number of members, where one was set.
+    pub(crate) counted: Option<Counted>,
     /// Where it is named first.
     pub(crate) location: Location,
 }
@@ -43,6 +48,9 @@ pub(crate) enum Member {
     Broken,
 }
 
+/// Beside the place that sets the number of units of a row.
+pub(crate) const SET_HERE: &str = "the number of units is set here";
+
 /// Units that a path selects, in the order of its indices, the last fastest.
 #[derive(Debug)]
 pub(crate) struct Selected {
@@ -50,6 +58,8 @@ pub(crate) struct Selected {
     pub(crate) units: Vec<Option<UnitId>>,
     /// Lengths of the ranges in the path.
     pub(crate) dimensions: Vec<u32>,
+    /// Of the rows in the path, those whose number of units differs from what the files write.
+    pub(crate) counted: Vec<Counted>,
 }
 
 /// The units that `path` selects in `scope`.
@@ -62,6 +72,7 @@ pub(crate) fn select(
     let mut scopes = vec![scope];
     let mut dimensions = Vec::new();
     let mut selected = Vec::new();
+    let mut counted: Vec<Counted> = Vec::new();
     for (step, segment) in path.iter().enumerate() {
         let last = step + 1 == path.len();
         let error = |kind, message: String, label: &str| {
@@ -95,8 +106,19 @@ pub(crate) fn select(
             if range.end > length {
                 let message =
                     format!("`{name}` has {length} members, its last is {name}[{}]", length.saturating_sub(1));
-                return Err(error(ErrorKind::BadIndex, message, "beyond the row"));
+                let beyond = error(ErrorKind::BadIndex, message, "beyond the row");
+                return Err(match row.counted.as_ref().filter(|counted| range.end <= counted.written) {
+                    Some(counted) => {
+                        let help = format!(
+                            "the file writes {} members of `{name}`: what names those that are left out by number must change as well",
+                            counted.written
+                        );
+                        Box::new(beyond.other(counted.place.clone(), SET_HERE).help(help))
+                    }
+                    None => beyond,
+                });
             }
+            counted.extend(row.counted.iter().filter(|counted| counted.is_changed()).cloned());
             if position == 0 && matches!(segment.index, Index::All | Index::Range(..)) {
                 dimensions.push(range.end - range.start);
             }
@@ -121,7 +143,7 @@ pub(crate) fn select(
         }
         scopes = inner;
     }
-    Ok(Selected { units: selected, dimensions })
+    Ok(Selected { units: selected, dimensions, counted })
 }
 
 /// A place inside a string value.

@@ -1,64 +1,33 @@
 //! Expands links into wires and checks that every wire makes sense.
 
+mod side;
+
+use super::counts::{self, counted::Counted};
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::{nearest, suggestion};
 use super::parameter::quantity_error;
-use super::pattern::{self, Index, PatternError, Segment};
-use super::scope::{Member, Scope, Selected, inside, select};
+use super::pattern::{self, Index, PatternError};
+use super::scope::{Member, SET_HERE, Scope, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value, ValueKind};
 use super::{ExpandedWire, Topology, WireEnd, clock};
 use crate::catalogue::{Capability, PortDefinition, Role, UnitDefinition};
 use balar_protocol::{Protocol, SimTime, UnitId};
 use indexmap::IndexMap;
+use side::{Side, Unfit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A unit and a port index, where they are known.
-type PossibleEnd = (Option<UnitId>, Option<u32>);
-
-/// One side of a link: the ports it names.
-struct Side {
-    selected: Selected,
-    port: Segment,
-    definition: Option<&'static PortDefinition>,
-    location: Location,
-}
-
-impl Side {
-    /// Ports it names, where its own text says so.
-    fn length(&self) -> Option<u32> {
-        let units = self.selected.units.len() as u32;
-        match self.port.index {
-            Index::None | Index::One(_) => Some(units),
-            Index::Range(start, end) => units.checked_mul(end - start),
-            Index::All => None,
-        }
-    }
-
-    /// Its ports in order, and the lengths of its ranges, `length` ports in all.
-    fn ends(&self, length: u32) -> (Vec<PossibleEnd>, Vec<u32>) {
-        let units = &self.selected.units;
-        let mut dimensions = self.selected.dimensions.clone();
-        let range = match self.port.index {
-            Index::None => None,
-            Index::One(index) => Some(index..index + 1),
-            Index::Range(start, end) => Some(start..end),
-            Index::All => Some(0..length / (units.len() as u32).max(1)),
-        };
-        if let (Some(range), Index::Range(..) | Index::All) = (&range, &self.port.index) {
-            dimensions.push(range.end - range.start);
-        }
-        let indices: Vec<Option<u32>> = range.map_or(vec![None], |range| range.map(Some).collect());
-        let ends = units.iter().flat_map(|unit| indices.iter().map(move |index| (*unit, *index)));
-        (ends.collect(), dimensions)
-    }
-}
-
 /// Expands every link of `scope` and the parts in it, then checks what is left unwired.
 pub(crate) fn wire(topology: &mut Topology, scope: &Scope, errors: &mut Errors) {
-    let mut wiring =
-        Wiring { topology, errors, taken: BTreeMap::new(), excused: BTreeSet::new(), excused_names: BTreeSet::new() };
+    let mut wiring = Wiring {
+        topology,
+        errors,
+        changed: counts::changed_rows(scope),
+        taken: BTreeMap::new(),
+        excused: BTreeSet::new(),
+        excused_names: BTreeSet::new(),
+    };
     wiring.scope(scope);
     wiring.check_link_protocols();
     wiring.check_single_index_rows();
@@ -68,6 +37,8 @@ pub(crate) fn wire(topology: &mut Topology, scope: &Scope, errors: &mut Errors) 
 struct Wiring<'a> {
     topology: &'a mut Topology,
     errors: &'a mut Errors,
+    /// Rows whose number of units was set.
+    changed: Vec<Counted>,
     /// Wired ports: (unit, port, index) and the wire's place.
     taken: BTreeMap<WireEnd, Location>,
     /// Ports that a link with a mistake names: not reported as unconnected.
@@ -140,12 +111,13 @@ impl Wiring<'_> {
         // A key that is not `latency` may have been meant to be it.
         let latency = latency.map(|value| self.latency(value, file)).or(misnamed.then_some(None));
         let sides = (self.side(scope, a, file), self.side(scope, b, file));
-        let (Some(a), Some(b)) = sides else {
+        let (Some(mut a), Some(mut b)) = sides else {
             for side in [sides.0, sides.1].into_iter().flatten() {
                 self.excuse(&side);
             }
             return;
         };
+        side::follow_counts(&mut a, &mut b);
         let before = self.errors.list.len();
         self.check_sides(&a, &b, &location);
         if self.errors.list.len() == before {
@@ -326,8 +298,14 @@ impl Wiring<'_> {
                 b.location.text(),
                 say(&b_dimensions)
             );
+            let unfit = (a_ends.len() != b_ends.len()).then(|| side::unfit(a, b, &self.topology.units)).flatten();
             let help = "both ends of a link name the same number of ports; `[*]` on a row of ports takes its length from the other end";
-            self.errors.push(lengths(message, help.to_owned()));
+            self.errors.push(match unfit {
+                Some(Unfit { message: better, help, counted }) => {
+                    lengths(better.unwrap_or(message), help).other(counted.place, SET_HERE)
+                }
+                None => lengths(message, help.to_owned()),
+            });
             return;
         }
         for ((a_unit, a_index), (b_unit, b_index)) in a_ends.into_iter().zip(b_ends) {
@@ -504,8 +482,14 @@ impl Wiring<'_> {
             };
             let label = format!("its port `{name}` ({role} of the protocol {}) must be wired", port.protocol);
             let error = TopologyError::new(ErrorKind::UnconnectedPort, first.location.clone(), message, label);
-            self.errors
-                .push(error.help(format!("link it to a {other} of the protocol {}: {}", port.protocol, port.meaning)));
+            let added = self.changed.iter().find(|row| row.has(first) && first.index >= row.written);
+            self.errors.push(match added {
+                Some(row) => error.other(row.place.clone(), SET_HERE).help(format!(
+                    "the file names the {} members of `{}` by number: it must say how another number is wired",
+                    row.written, row.path
+                )),
+                None => error.help(format!("link it to a {other} of the protocol {}: {}", port.protocol, port.meaning)),
+            });
         }
     }
 }

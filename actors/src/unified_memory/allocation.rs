@@ -1,14 +1,14 @@
 //! How the size of a managed allocation is rounded, and the trees that it becomes.
 //!
-//! The rounding is that of UVMSmart (bafab5d). nvprof traces of a GTX 1080 Ti agree with it: of an allocation of 2 MiB + 192 KiB the fourth
-//! leaf of the tail is prefetched.
+//! The rounding is UVMSmart's (bafab5d). nvprof traces of a GTX 1080 Ti agree with it: the fourth leaf of the tail of an allocation of 2
+//! MiB + 192 KiB is prefetched.
 
 use super::{BLOCK_BYTES, BLOCK_LEAVES, BLOCK_PAGES, LEAF_BYTES, LEAF_PAGES, Tree};
 
 /// Why there is no such allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocationError {
-    /// Of no byte.
+    /// An allocation without a byte.
     #[error("a managed allocation needs at least one byte")]
     Empty,
     /// Its rounded size does not fit 64 bits.
@@ -26,7 +26,7 @@ pub struct AllocationTrees {
 }
 
 impl AllocationTrees {
-    /// The trees of an allocation of `bytes`: what is beyond whole 2 MiB is rounded up to 64 KiB times a power of two.
+    /// The trees of an allocation of `bytes`: the part beyond whole 2 MiB is rounded up to 64 KiB times a power of two.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub enum TransferCurve {
     Table(TransferTable),
     /// A latency and a rate.
     Linear {
-        /// Of each transfer.
+        /// Latency of each transfer.
         latency: SimTime,
         /// Beyond it.
         bandwidth: Bandwidth,
@@ -89,7 +89,7 @@ impl Default for TransferCurve {
 }
 
 impl TransferCurve {
-    /// Explicit copies to a GTX 1080 Ti: UVMSmart's microbenchmark of the transfer bandwidth, of which the study before it prints five rows.
+    /// Explicit copies to a GTX 1080 Ti: UVMSmart's microbenchmark of the transfer bandwidth. The study before it prints five of its rows.
     pub fn copy_table() -> TransferCurve {
         let nanoseconds = [1_184, 1_568, 2_368, 3_969, 7_200, 12_673, 23_233, 44_418, 87_011];
         let row = |(power, &time): (usize, &u64)| (Bytes(4096 << power), SimTime::from_nanoseconds(time));
@@ -121,7 +121,7 @@ impl TransferCurve {
         SimTime(self.cycles(bytes, PICOSECOND))
     }
 
-    /// The time of a transfer in cycles of a clock, rounded down: what UVMSmart computes, with the clock of its cores.
+    /// The time of a transfer in cycles of a clock, rounded down: UVMSmart computes this, with the clock of its cores.
     pub fn cycles(&self, bytes: u64, clock: Frequency) -> u64 {
         self.exact_cycles(bytes, clock) as u64
     }
@@ -155,7 +155,7 @@ impl TransferCurve {
     }
 }
 
-/// What transfers cost: migrations by the curve, explicit copies by the same, with a quirk.
+/// The costs of transfers: migrations by the curve, explicit copies by the same, with a quirk.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransferCosts {

@@ -1,4 +1,4 @@
-//! Batches of GPU faults: what the host's driver fetches, in which order it serves it, and what that costs.
+//! Batches of GPU faults: the faults that the host's driver fetches, the order in which it serves them, and the cost of that.
 
 use super::{Access, BLOCK_PAGES};
 use balar_protocol::SimTime;
@@ -24,7 +24,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// What the faults of one block have in common: the address space, the GPU and the virtual address / 2 MiB.
+    /// The common key of the faults of one block: the address space, the GPU and the virtual address / 2 MiB.
     pub fn block(&self) -> (u32, u8, u64) {
         (self.space, self.gpu, self.page / BLOCK_PAGES as u64)
     }
@@ -55,7 +55,7 @@ impl Batch {
         Batch { faults, entries }
     }
 
-    /// Entries on pages of which there was one already.
+    /// Entries on pages that have an entry already.
     pub fn duplicates(&self) -> usize {
         self.entries - self.faults.len()
     }
@@ -66,14 +66,14 @@ impl Batch {
     }
 }
 
-/// What the host does for a batch.
+/// The work of the host for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchWork {
     /// Entries taken from the fault buffer.
     pub entries: u64,
     /// Blocks served.
     pub blocks: u64,
-    /// Of these, blocks that this GPU had never faulted on before.
+    /// The blocks among these that this GPU had never faulted on before.
     pub new_blocks: u64,
     /// Pages unmapped where they were.
     pub pages_unmapped: u64,
@@ -91,10 +91,10 @@ pub struct BatchWork {
 
 /// How long each stage of a batch keeps the host busy.
 ///
-/// The defaults add up to what traces of a GTX 1080 Ti show beside the copies: `12.8 us + 0.0540 us/KiB` for a warm batch of one fault and
-/// two transfers (38 samples), 3 us for each further transfer, 32 us for the first fault of a further 2 MiB block, and 166 to 184 us for
-/// the first fault of a process. How the sums are divided over the stages within a warm batch is an estimate, and so is all that scales
-/// with several faults or blocks; no trace tells these apart.
+/// The defaults add up to the times in traces of a GTX 1080 Ti beside the copies: `12.8 us + 0.0540 us/KiB` for a warm batch of one fault
+/// and two transfers (38 samples), 3 us for each further transfer, 32 us for the first fault of a further 2 MiB block, and 166 to 184 us
+/// for the first fault of a process. The division of the sums over the stages within a warm batch is an estimate, and so are all costs that
+/// scale with several faults or blocks; no trace tells these apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchCosts {
@@ -149,7 +149,7 @@ impl Default for BatchCosts {
 pub enum BatchStage {
     /// Interrupt.
     Interrupt,
-    /// What a process does once.
+    /// Work that is done once for a process.
     Process,
     /// Fetch and sort of the entries.
     Fetch,

@@ -1,13 +1,13 @@
-//! The policies of unified memory: what moves, when, where to, and at what cost.
+//! The policies of unified memory: which pages move, when, where to, and at what cost.
 //!
 //! Everything here is a function of its arguments, or a small state with operations: no units, no messages. A GMMU and a host driver
 //! ask these policies and act upon the answers.
 //!
-//! - What is where: [`PageSet`], [`Tree`], [`allocation`], [`residency`], [`thrashing`]
-//! - What moves on a fault: [`batch`], [`prefetch`], [`transfers`]
-//! - What makes room: [`eviction`]
-//! - What stays and is reached from afar: [`remote_access`]
-//! - What it costs: [`bandwidth`], [`batch::BatchCosts`], [`synchronisation`]
+//! - The places of pages: [`PageSet`], [`Tree`], [`allocation`], [`residency`], [`thrashing`]
+//! - Moves on a fault: [`batch`], [`prefetch`], [`transfers`]
+//! - Making room: [`eviction`]
+//! - Remote access to pages that stay: [`remote_access`]
+//! - Costs: [`bandwidth`], [`batch::BatchCosts`], [`synchronisation`]
 //!
 //! Words: a *page* is 4 KiB, a *leaf* 64 KiB (UVMSmart's basic block, the driver's big page), a *block* 2 MiB (UVMSmart's tree of 32
 //! leaves, the driver's VA block).
@@ -54,7 +54,7 @@ pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE_BYTES) as usize;
 /// Leaves of a block.
 pub const BLOCK_LEAVES: usize = (BLOCK_BYTES / LEAF_BYTES) as usize;
 
-/// The number of a block in the table of whoever asks. Policies only tell blocks apart by it.
+/// The number of a block in the caller's table. Policies only tell blocks apart by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 

@@ -96,19 +96,19 @@ impl PageSet {
         self.count(leaf * LEAF_PAGES..(leaf + 1) * LEAF_PAGES)
     }
 
-    /// What is in either set.
+    /// The pages in either set.
     #[must_use]
     pub fn union(self, other: PageSet) -> PageSet {
         self.by_word(other, |a, b| a | b)
     }
 
-    /// What is in both sets.
+    /// The pages in both sets.
     #[must_use]
     pub fn intersection(self, other: PageSet) -> PageSet {
         self.by_word(other, |a, b| a & b)
     }
 
-    /// What is in this set and not in the other.
+    /// The pages in this set and not in the other.
     #[must_use]
     pub fn difference(self, other: PageSet) -> PageSet {
         self.by_word(other, |a, b| a & !b)
@@ -153,7 +153,7 @@ impl PageSet {
         })
     }
 
-    /// The 64 KiB leaves of which at least one page is in the set, ascending.
+    /// The 64 KiB leaves with at least one page in the set, ascending.
     pub fn leaves(self) -> impl Iterator<Item = usize> {
         (0..BLOCK_LEAVES).filter(move |&leaf| self.count_in_leaf(leaf) > 0)
     }

@@ -85,7 +85,7 @@ impl ProcessorSet {
         other.0 & !self.0 == 0
     }
 
-    /// What is in both sets.
+    /// The processors in both sets.
     #[must_use]
     pub fn intersection(self, other: ProcessorSet) -> ProcessorSet {
         ProcessorSet(self.0 & other.0)

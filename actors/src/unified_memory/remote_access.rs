@@ -21,7 +21,7 @@ pub struct AccessCounters {
 }
 
 impl AccessCounters {
-    /// Counts an access to a leaf. Leaves are numbered by whoever counts, from 0.
+    /// Counts an access to a leaf. The caller numbers leaves from 0.
     pub fn count_access(&mut self, leaf: usize) {
         if self.accesses(leaf) == MOST_ACCESSES {
             for register in &mut self.registers {
@@ -87,7 +87,7 @@ pub enum RemoteAccessMode {
     /// Never: each fault migrates (UVMSmart's mode 0).
     #[default]
     Off,
-    /// By a threshold that grows with the occupied memory, and with round trips once the memory is oversubscribed (mode 1).
+    /// A threshold that grows with the occupied memory, and with round trips once the memory is oversubscribed (mode 1).
     Adaptive,
     /// Below the threshold (mode 2).
     Always,
@@ -103,7 +103,7 @@ pub struct RemoteAccessRule {
     pub mode: RemoteAccessMode,
     /// Accesses of a leaf from which on it migrates (`migrate_threshold`: 8 for the GTX 1080 Ti; 8, 16 and 32 in the study).
     pub threshold: u64,
-    /// What multiplies the threshold for each round trip, in oversubscribed memory and adaptive mode (`multiply_dma_penalty`: 2 for the GTX
+    /// The factor of the threshold for each round trip, in oversubscribed memory and adaptive mode (`multiply_dma_penalty`: 2 for the GTX
     /// 1080 Ti; 2, 4, 8 and 2^20 in the study).
     pub penalty: u64,
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Where a page is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PageState {
-    /// Nowhere: no processor has touched it. Nothing is transferred for it; whoever touches it first gets a page of zeros. (On a GTX 1080 Ti
-    /// fewer bytes move than are allocated, by those that the host never initialises.)
+    /// Nowhere: no processor has touched it. Nothing is transferred for it; the processor that touches it first gets a page of zeros. (On a
+    /// GTX 1080 Ti fewer bytes move than are allocated: bytes that the host never initialises do not move.)
     #[default]
     Unpopulated,
     /// In one memory.
@@ -46,7 +46,7 @@ impl PageState {
     }
 }
 
-/// What a program advised of a range (cudaMemAdvise).
+/// A program's advice for a range (cudaMemAdvise).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// cudaMemAdviseSetReadMostly.
@@ -60,7 +60,7 @@ pub struct Advice {
 /// Whose memory each processor can map into its own page table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// Processors and what each can map beside its own memory.
+    /// Processors and the processors whose memory each can map beside its own.
     others: Vec<(Processor, ProcessorSet)>,
 }
 
@@ -232,7 +232,7 @@ mod tests {
         check(prefer(Gpu(1)), None, nowhere, Read, Gpu(0), PlacementRule::FirstTouch, Gpu(0));
         check(accessed_by(Gpu(0)), None, at_host, Write, Gpu(0), PlacementRule::AccessedBy, Host);
         check(accessed_by(Gpu(1)), None, at_host, Write, Gpu(0), PlacementRule::Requester, Gpu(0));
-        // The host cannot map what lies at a GPU.
+        // The host cannot map the memory of a GPU.
         check(accessed_by(Host), None, at_gpu, Read, Host, PlacementRule::Requester, Host);
         check(prefer(Host), None, PageState::At(Gpu(1)), Read, Gpu(0), PlacementRule::PreferredLocation, Host);
         check(prefer(Gpu(0)), None, at_gpu, Read, Host, PlacementRule::Requester, Host);

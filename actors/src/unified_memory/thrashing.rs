@@ -9,7 +9,7 @@ use balar_protocol::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// When a page thrashes, and what is done about it. The defaults are those of the driver's module parameters (`uvm_perf_thrashing_*`).
+/// When a page thrashes, and the measures against it. The defaults are those of the driver's module parameters (`uvm_perf_thrashing_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThrashingParameters {
@@ -42,7 +42,7 @@ impl ThrashingParameters {
     }
 }
 
-/// What to do with a fault on a page that may thrash.
+/// The measure for a fault on a page that may thrash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrashingHint {
     /// Serve it as any other.
@@ -150,7 +150,7 @@ impl BlockThrashing {
         ended
     }
 
-    /// What to do with a fault of `requester` on a page. `preferred_location`: as advised.
+    /// The measure for a fault of `requester` on a page. `preferred_location`: as advised.
     pub fn hint(
         &mut self,
         parameters: &ThrashingParameters,
@@ -204,7 +204,7 @@ impl BlockThrashing {
 }
 
 impl Page {
-    /// Chooses who is not throttled: in a new period the requester, unless it was in the last; then whoever comes next.
+    /// Chooses the processor that is not throttled: in a new period the requester, unless it was in the last; then the next one.
     fn spare_one(&mut self, requester: Processor, now: SimTime, parameters: &ThrashingParameters) {
         if self.throttled_until == SimTime::ZERO || now > self.throttled_until {
             self.throttled_until = now.saturating_add(parameters.lapses(parameters.nap));
@@ -250,7 +250,7 @@ impl Page {
         }
     }
 
-    /// Pins the page. Whoever is throttled may go on where it goes elsewhere.
+    /// Pins the page. A throttled processor may go on where the page goes elsewhere.
     fn pin(&mut self, location: Processor, now: SimTime, parameters: &ThrashingParameters) {
         let until = match self.pinned {
             Some((_, until)) => until,

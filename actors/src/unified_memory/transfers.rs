@@ -30,7 +30,7 @@ impl Transfer {
     }
 }
 
-/// The transfers, ascending, by which `moved` pages of a block are moved, of which `faulted` were asked for.
+/// The transfers, ascending, by which `moved` pages of a block are moved. `faulted` pages among them were asked for.
 pub fn transfers(moved: PageSet, faulted: PageSet, rule: SplitRule) -> impl Iterator<Item = Transfer> {
     let (by_fault, by_prefetch) = (moved.intersection(faulted), moved.difference(faulted));
     let mut next = 0;

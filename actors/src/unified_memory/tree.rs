@@ -3,7 +3,7 @@
 use super::{BLOCK_LEAVES, LEAF_BYTES, LEAF_PAGES, PAGE_BYTES, PageSet};
 use std::ops::Range;
 
-/// A binary tree over a power of two of leaves, 1 to 32. What is valid below a node follows from the set of valid pages.
+/// A binary tree over a power of two of leaves, 1 to 32. The valid pages below a node follow from the set of valid pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     leaves: usize,

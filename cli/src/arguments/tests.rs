@@ -21,16 +21,16 @@ fn the_definition_is_sound() {
 fn every_option_of_a_run_is_read() {
     let line = "--topology t.ron --workload lud:size=256,seed=3 --set gpu.sm[*].clock=1800MHz --set cpu.a=1 \
                 --threads 4 --isa auto --ptxas bin/ptxas --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
-    let RunOptions { simulation: run, workload, .. } = parse(line).expect(line).run;
+    let RunOptions { simulation: run, work, .. } = parse(line).expect(line).run;
     assert_eq!(run.topology.as_deref(), Some("t.ron"));
-    let workload = workload.expect("given");
+    let workload = work.workload.expect("given");
     assert_eq!(workload.name, "lud");
     assert_eq!(workload.parameters, [("size".into(), "256".into()), ("seed".into(), "3".into())]);
     assert_eq!(run.set[0], Override { path: "gpu.sm[*].clock".into(), value: "1800MHz".into() });
-    assert_eq!((run.set.len(), run.threads, run.isa, run.format), (2, 4, Isa::Auto, Format::Csv));
-    assert_eq!(run.ptxas.as_deref(), Some(Path::new("bin/ptxas")));
-    assert_eq!(run.stop_at, Some(SimTime(20_000_000)));
-    assert_eq!(run.max_wall, Some(Duration::from_millis(1500)));
+    assert_eq!((run.set.len(), run.limits.threads, run.code.isa, run.format), (2, 4, Isa::Auto, Format::Csv));
+    assert_eq!(run.code.ptxas.as_deref(), Some(Path::new("bin/ptxas")));
+    assert_eq!(run.limits.stop_at, Some(SimTime(20_000_000)));
+    assert_eq!(run.limits.max_wall, Some(Duration::from_millis(1500)));
     assert!(run.quiet);
 }
 
@@ -43,6 +43,7 @@ fn subcommands_are_read() {
         "topology graph t.ron --output t.svg",
         "units",
         "units L2Slice",
+        "new unit WriteFilter --path filters --simulator ../balar-actors",
         "metrics",
         "metrics sm__* --format json",
         "topologies --format json",
@@ -54,6 +55,9 @@ fn subcommands_are_read() {
         "disassemble --workload gemm --topology v100_node --run out",
         "--topology t.ron --output out --profile-instructions",
         "--topology t.ron --timeline t.pftrace.gz --timeline-detail kernels",
+        "--topology t.ron --launches 3",
+        "run --launches 3 -- ./app",
+        "run --code scale<float>=a.ptx --code _Z1kv=b.cubin ./app",
         "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
         "--topology t.ron --record trace",
         "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
@@ -110,6 +114,8 @@ fn mistakes_are_named() {
         ("roofline --topology t --growth 1", "from 1.01 to 16"),
         ("roofline --topology t --largest much", "expected a size"),
         ("roofline --topology t --threads 48", "a multiple of 32"),
+        ("run --code scale ./app", "expected KERNEL=FILE"),
+        ("--topology t --launches 0", "0 is not in 1.."),
         ("replay trace", "--topology"),
         ("replay --topology t.ron", "DIR"),
         ("sweep --topology t", "--output"),
@@ -145,4 +151,42 @@ fn what_is_passed_on_is_what_a_run_reads() {
               --samples jsonl,sqlite --kernel lud_.* --profile-from-start off --launch-skip 1 --launch-count 2 --stop-at 20000000 ps \
               --check-hazards --profile-instructions";
     assert_eq!(passed.join(" "), wanted);
+}
+
+#[test]
+fn options_have_short_forms() {
+    let run = parse("-t t.ron -w lud:size=64 -o out -q").expect("a run").run;
+    assert_eq!(run.simulation.topology.as_deref(), Some("t.ron"));
+    assert_eq!(run.work.workload.expect("given").to_string(), "lud:size=64");
+    assert_eq!((run.simulation.output.as_deref(), run.simulation.quiet), (Some(Path::new("out")), true));
+    let line = "run -t t.ron -o out ./app -t own -w own";
+    let Some(Command::Run(options)) = parse(line).expect(line).command else { panic!("{line}") };
+    assert_eq!(options.simulation.topology.as_deref(), Some("t.ron"));
+    assert_eq!(options.command, ["./app", "-t", "own", "-w", "own"]);
+}
+
+#[test]
+fn a_run_that_names_its_program_needs_no_topology() {
+    for line in ["--workload gemm", "-w gemm -q", "run ./app", "run -- ./app -t x"] {
+        assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+    }
+    for line in ["--details", "snapshot accept pinned.txt"] {
+        let error = parse(line).expect_err(line).to_string();
+        assert!(error.contains("--topology"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn every_option_of_a_run_is_in_a_group() {
+    use clap::CommandFactory;
+    let program = Arguments::command();
+    for command in std::iter::once(&program).chain(program.get_subcommands()) {
+        if !["balar-actors", "run", "replay", "sweep"].contains(&command.get_name()) {
+            continue;
+        }
+        for argument in command.get_opts() {
+            let is_own = !["help", "version"].contains(&argument.get_id().as_str());
+            assert!(!is_own || argument.get_help_heading().is_some(), "{}: {argument}", command.get_name());
+        }
+    }
 }

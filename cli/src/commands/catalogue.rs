@@ -280,8 +280,20 @@ mod tests {
         name: "L2Slice",
         summary: "a slice of the L2",
         parameters: &[
-            ParameterDefinition { name: "clock", kind: "Frequency", default: None, meaning: "its clock" },
-            ParameterDefinition { name: "ways", kind: "u32", default: Some("24"), meaning: "lines of a set" },
+            ParameterDefinition {
+                name: "clock",
+                kind: "Frequency",
+                default: None,
+                meaning: "its clock",
+                range_problem: ParameterDefinition::any_value,
+            },
+            ParameterDefinition {
+                name: "ways",
+                kind: "u32",
+                default: Some("24"),
+                meaning: "lines of a set",
+                range_problem: ParameterDefinition::any_value,
+            },
         ],
         check: |_, _| Ok(()),
         ports: &[PortDefinition {

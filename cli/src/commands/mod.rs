@@ -3,9 +3,11 @@
 pub mod catalogue;
 pub mod clear_away;
 pub mod compare;
+pub mod completions;
 pub mod disassemble;
 pub mod hotspots;
 pub mod metric_listing;
+pub mod new;
 pub mod printing;
 pub mod ptx;
 pub mod replay;

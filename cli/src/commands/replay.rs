@@ -26,8 +26,8 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A trace of either kind.
 enum Recorded {
@@ -58,11 +58,17 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let mut trace_problem = None;
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(replayed) => {
-            let Replayed { result, header, recording } = replayed?;
+            let Replayed { result, header, recording, first_difference } = replayed?;
             trace_problem = recording.problem();
             let mut record =
                 RunRecord::of(result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
             recording.report_ending(&record);
+            if let Some(difference) = first_difference.get() {
+                say(format_args!(
+                    "note: a result differs from the recording, which was on {}: {difference}",
+                    header.topology
+                ));
+            }
             (record.workload, record.parameters) = (header.program, header.parameters);
             record
         }
@@ -81,6 +87,8 @@ struct Replayed {
     result: Result<RunResult, SimulationError>,
     header: Header,
     recording: Recording,
+    /// On another node than the recording's: the first difference from it.
+    first_difference: Arc<OnceLock<String>>,
 }
 
 /// Reads the trace and replays it on a thread of its own; `None` where the interrupt came before the simulation began.
@@ -114,13 +122,19 @@ fn replay(
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
+    if !options.simulation.quiet {
+        say_what_is_compared(&header, topology, options);
+    }
     let loaded = DeviceCode { initial: code.clone(), choice: code_choice(&options.simulation)? };
     let mut recording = Recording::new(options.simulation.record.as_deref());
+    let mut first_difference = Arc::default();
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;
         let host: Box<dyn Host> = match recorded {
             Recorded::Own(trace) => {
-                Box::new(Replay::new(*trace, window.clone(), !options.unchecked).map_err(io::Error::other)?)
+                let replay = Replay::new(*trace, window.clone(), !options.unchecked).map_err(io::Error::other)?;
+                first_difference = replay.first_difference();
+                Box::new(replay.on(&topology.name))
             }
             Recorded::Balar(trace) => Box::new(BalarReplay::new(trace)),
         };
@@ -130,7 +144,27 @@ fn replay(
         Ok(host)
     };
     let result = simulate_host_with_code(topology, &loaded, start, engine_options);
-    Ok(Replayed { result, header, recording })
+    Ok(Replayed { result, header, recording, first_difference })
+}
+
+/// Says what a replay on another node than the recording's compares, and what it does not.
+fn say_what_is_compared(header: &Header, topology: &Topology, options: &ReplayOptions) {
+    // Traces of Balar do not say where they were recorded.
+    if header.topology.is_empty() || header.topology == topology.name {
+        return;
+    }
+    let data = if options.unchecked {
+        "not compared (--unchecked)"
+    } else {
+        "compared, and may differ where they depend on an order"
+    };
+    say(format_args!(
+        "note: {} was recorded on {}: on {} the data that come back are {data}; times and the text that kernels print are not \
+         compared; addresses have to be the same",
+        options.trace.display(),
+        header.topology,
+        topology.name
+    ));
 }
 
 /// The folder of a trace that is named by its folder, or by the file in it that lists the calls.

@@ -129,7 +129,7 @@ fn bar(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{spinner} [{bar:24}] {pos}/{len} runs, {elapsed}, about {eta} left");
+    let style = ProgressStyle::with_template("{spinner} [{bar:24}] {pos}/{len} runs, {elapsed}");
     let bar =
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     // Runs take up to minutes: the time goes on between them.

@@ -7,9 +7,11 @@ use crate::output::{self, folder};
 use crate::simulation::simulate::{self, Simulated};
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::ending::Ending;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::files::WriteError;
 use std::io;
 
 /// Runs a workload and prints its result.
@@ -26,7 +28,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Ex
 ///
 /// # Errors
 ///
-/// What could not be written.
+/// As [`tell`].
 pub fn conclude(
     simulated: &Simulated,
     options: &SimulationOptions,
@@ -52,14 +54,20 @@ pub fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// What could not be written.
+/// What could not be written, or a kernel that is asked for and has not run.
 pub fn tell(
     simulated: &Simulated,
     options: &SimulationOptions,
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
     let Simulated { record, expanded, observation, trace_problem } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
+    let written = options.output.as_deref().map_or(Ok(()), |path| -> Result<(), WriteError> {
+        let removed = folder::write(path, record, expanded)?;
+        if !options.quiet {
+            folder::tell_removed(path, &removed);
+        }
+        folder::write_sections(path, record, options.selection.sections)
+    });
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
     let report = report::write(record, expanded, observation.take_samples(), options, kinds);
@@ -70,7 +78,9 @@ pub fn tell(
     }
     say_problem(record, "error");
     let traced = trace_problem.as_ref().map_or(Ok(()), |problem| Err(Failure::input(problem)));
-    written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced)
+    let unmatched = options.selection.launches.unmatched(&record.statistics.kernels);
+    let chosen = unmatched.filter(|_| record.ending == Ending::Completed).map_or(Ok(()), Err);
+    written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced).and(chosen)
 }
 
 /// Says on stderr why a run did not end as it should, if it did not. The line begins with `speaker`: beside the output of a program, the
@@ -78,6 +88,9 @@ pub fn tell(
 pub fn say_problem(record: &RunRecord, speaker: &str) {
     if let Some(problem) = record.problem() {
         say(format_args!("{speaker}: {problem}"));
+    }
+    if let Some(refused) = record.refused_launches() {
+        say(format_args!("balar-actors: {refused}"));
     }
     match record.status() {
         ExitStatus::Bug => say(BUG),

@@ -20,10 +20,10 @@ pub struct DisassembleOptions {
     #[arg(value_name = "FILE", required_unless_present = "workload")]
     pub file: Option<PathBuf>,
     /// The machine code of this built-in workload instead of a file
-    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    #[arg(short = 'w', long, value_name = "NAME", conflicts_with = "file")]
     pub workload: Option<WorkloadChoice>,
     /// Of a workload: only the code that the GPUs of this topology run
-    #[arg(long, value_name = "FILE|NAME", requires = "workload", conflicts_with = "file")]
+    #[arg(short = 't', long, value_name = "FILE|NAME", requires = "workload", conflicts_with = "file")]
     pub topology: Option<String>,
     /// Print what instructions did in the run that wrote this folder with --profile-instructions: executions, cycles, stalls
     #[arg(long, value_name = "DIR")]

@@ -12,13 +12,16 @@ Columns:
   executed     warp instructions
   lanes        active lanes of a warp instruction, on average
   main stalls  why warps waited longest, as shares of the row's own cycles
-  sectors      of 32 bytes, of an access to global or local memory, on average: 4 where a warp reads 32 neighbouring words of 4 bytes
+  sectors      of 32 bytes, of an access to global or local memory, on average: 4 where a warp reads 32 neighbouring words of 4 bytes;
+               4/32 where a row has loads and stores that differ: 4 of a load, 32 of a store
   conflicts    wavefronts of shared memory beyond the least possible
 
-Lines are those of the source where the code names them (nvcc -lineinfo); else, where PTX ran, those of the PTX.
+Lines are those of the source where the code names them (nvcc -lineinfo); else, where PTX ran, those of the PTX. The built-in workloads are
+compiled without lines.
 
   balar-actors --topology v100_node --workload lud --output run --profile-instructions
-  balar-actors hotspots run --by line";
+  balar-actors hotspots run --by opcode --sort executed
+  balar-actors hotspots run --kernel 'lud_.*' --sort conflicts";
 
 /// Options of `hotspots`.
 #[derive(Args, Clone, Debug)]
@@ -62,4 +65,6 @@ pub enum By {
     Line,
     /// By function, inlined ones too where the code names them
     Function,
+    /// By what the instructions do, with its modifiers: LDG.E.SYS, ld.global.f32
+    Opcode,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `simulation` | options of every run; `detail`, `selection`, `series` and `topology` are parts of them |
 //! | `workload`, `program`, `replay` | what is run: a workload, a CUDA program, a recorded one |
+//! | `headings` | the groups of `--help` |
 //! | `format` | in which form commands print |
 //! | the others | options of the command of that name |
 //!
@@ -13,7 +14,9 @@ pub mod compare;
 pub mod detail;
 pub mod disassemble;
 pub mod format;
+pub mod headings;
 pub mod hotspots;
+pub mod new;
 pub mod program;
 pub mod replay;
 pub mod report;

@@ -20,6 +20,6 @@ pub struct ReportOptions {
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
     /// The page
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(short = 'o', long, value_name = "FILE.html")]
     pub output: PathBuf,
 }

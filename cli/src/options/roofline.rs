@@ -2,7 +2,7 @@
 
 use crate::options::format::StudyFormat;
 use crate::options::simulation::{Isa, seconds};
-use crate::options::topology::{OVERRIDE_HELP, Override};
+use crate::options::topology::{OVERRIDE_HELP, Override, TOPOLOGY_VARIABLE};
 use crate::options::workload::WorkloadChoice;
 use balar_experiments::roofline;
 use balar_protocol::Bytes;
@@ -30,7 +30,7 @@ data.txt for NERSC's plot_roofline.py. docs/roofline.md says how each figure is 
 #[derive(Args, Clone, Debug)]
 pub struct RooflineOptions {
     /// File, or name of a built-in topology
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(short = 't', long, value_name = "FILE|NAME", env = TOPOLOGY_VARIABLE, hide_env = true)]
     pub topology: String,
     /// Overrides of single parameters.
     #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
@@ -39,7 +39,7 @@ pub struct RooflineOptions {
     #[arg(long = "part", value_enum, value_delimiter = ',', default_values_t = [PartChoice::Levels, PartChoice::Throughput])]
     pub parts: Vec<PartChoice>,
     /// Place this workload, which is run on the node, below the ceilings (repeatable)
-    #[arg(long = "workload", value_name = "NAME[:key=value,...]")]
+    #[arg(short = 'w', long = "workload", value_name = "NAME[:key=value,...]")]
     pub workloads: Vec<WorkloadChoice>,
     /// Place a finished run below the ceilings: the folder that --output has written (repeatable)
     #[arg(long = "run", value_name = "DIR")]
@@ -69,13 +69,13 @@ pub struct RooflineOptions {
     #[arg(long, value_enum, default_value_t = StudyFormat::Table)]
     pub format: StudyFormat,
     /// Also write tables, charts and files for other tools into this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Give up after this many seconds of real time (exit code 4)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub max_wall: Option<Duration>,
     /// Show no progress
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     pub quiet: bool,
 }
 

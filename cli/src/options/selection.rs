@@ -1,5 +1,6 @@
 //! Which part of a result is printed: the summary, all of it, or the rows, metrics and launches asked for.
 
+use super::headings;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PathPattern, Topology, nearest, suggestion};
 use balar_protocol::kernel_records::KernelRecords;
@@ -16,6 +17,7 @@ const METRICS_HELP: &str = "Print these counters and metrics, by any name that `
 
 /// What to print of a result. Files and JSON always have all counters.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::PRINTED)]
 pub struct Selection {
     /// Print every counter, not a summary of one screen
     #[arg(long)]
@@ -48,6 +50,7 @@ pub enum ProfileFromStart {
 
 /// Which launches are printed and written: first those of the kernels, then without the first of them, then so many.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::PRINTED)]
 pub struct LaunchSelection {
     /// Print and write only launches of kernels whose name matches: 'lud_.*'
     #[arg(long, value_name = "REGEX")]
@@ -61,26 +64,58 @@ pub struct LaunchSelection {
     /// Print and write at most so many launches
     #[arg(long, value_name = "N")]
     pub launch_count: Option<usize>,
+    /// Of points of a sweep, which may have other kernels than the one that is asked for: that it has not run is no mistake
+    #[arg(long, hide = true)]
+    pub kernel_may_be_absent: bool,
 }
 
 impl LaunchSelection {
+    /// The mistake that no launch of a run is of a kernel as `--kernel` names it, with those that ran.
+    pub fn unmatched(&self, launches: &KernelRecords) -> Option<Failure> {
+        let pattern = self.kernel.as_ref().filter(|_| !self.kernel_may_be_absent)?;
+        if launches.iter().any(|launch| is_named(pattern, &launch.name)) {
+            return None;
+        }
+        let mut ran: Vec<String> = Vec::new();
+        for launch in launches.iter() {
+            let name = balar_record::kernel_name::short_name(&launch.name);
+            if !ran.contains(&name) {
+                ran.push(name);
+            }
+        }
+        let near = nearest(pattern.as_str(), ran.iter().map(String::as_str))
+            .map(|near| format!("the nearest name is `{near}`; "));
+        let listed = ran.iter().take(MOST_LISTED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let more = ran.len().checked_sub(MOST_LISTED).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
+        let help = if ran.is_empty() {
+            "no kernel ran".to_owned()
+        } else {
+            format!("{}these ran: {listed}{}", near.unwrap_or_default(), more.unwrap_or_default())
+        };
+        Some(Failure::mistake(format_args!("--kernel {pattern}: no launch is of such a kernel"), help))
+    }
+
     /// The launches that are chosen; `None` where all are.
     pub fn of(&self, launches: &KernelRecords) -> Option<KernelRecords> {
-        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count } = self;
+        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count, .. } = self;
         let takes_all = *profile_from_start == ProfileFromStart::On;
         if kernel.is_none() && takes_all && *launch_skip == 0 && launch_count.is_none() {
             return None;
         }
         let matches = |launch: &KernelRecord| {
-            let is_like = |kernel: &Regex| {
-                kernel.is_match(&launch.name)
-                    || kernel.is_match(&balar_record::kernel_name::readable_name(&launch.name))
-            };
-            (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(is_like)
+            (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(|kernel| is_named(kernel, &launch.name))
         };
         let most = launch_count.unwrap_or(usize::MAX);
         Some(launches.iter().filter(matches).skip(*launch_skip).take(most).collect())
     }
+}
+
+/// Kernels that ran, at most, of which a mistake tells.
+const MOST_LISTED: usize = 8;
+
+/// Has a kernel the name that a pattern asks for, as the code or as C++ has it?
+fn is_named(pattern: &Regex, kernel: &str) -> bool {
+    pattern.is_match(kernel) || pattern.is_match(&balar_record::kernel_name::readable_name(kernel))
 }
 
 /// The names of a list, or of a file.
@@ -302,6 +337,19 @@ pub(crate) mod tests {
         assert_eq!(chosen(Some("^lud_(diagonal|none)$"), 1, None), Some(vec![2]));
         assert_eq!(chosen(None, 1, Some(1)), Some(vec![1]));
         assert_eq!(chosen(Some("other"), 0, None), Some(vec![]));
+    }
+
+    #[test]
+    fn a_kernel_that_did_not_run_is_a_mistake_that_names_those_that_did() {
+        let launches = record().statistics.kernels;
+        let unmatched = |kernel: Option<&str>| {
+            let kernel = kernel.map(|kernel| Regex::new(kernel).expect("a pattern"));
+            LaunchSelection { kernel, ..LaunchSelection::default() }.unmatched(&launches)
+        };
+        assert!(unmatched(None).is_none() && unmatched(Some("lud_.*")).is_none());
+        let mistake = unmatched(Some("lud_diagnal")).expect("a mistake");
+        assert_eq!(mistake.message(), "--kernel lud_diagnal: no launch is of such a kernel");
+        assert_eq!(mistake.status, balar_record::system::exit::ExitStatus::BadInput);
     }
 
     #[test]

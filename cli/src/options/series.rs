@@ -1,13 +1,16 @@
 //! Options of time series.
 
+use super::headings;
 use balar_protocol::SimTime;
 use clap::{Args, ValueEnum};
 
 /// Options of time series.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::FILES)]
 pub struct SeriesOptions {
-    /// Also write what all units have counted so far, each time that so much simulated time has passed ('1 us'), into the folder of
-    /// --output; --metrics chooses what. Quotients go into the --timeline, too
+    /// Also write what all units have counted each time that so much simulated time has passed: '1 us'
+    ///
+    /// It goes into the folder of --output; --metrics chooses what. Quotients go into the --timeline, too.
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub sample_interval: Option<SimTime>,
     /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or for LDMS ldms/stream.jsonl or what its store_csv writes

@@ -2,9 +2,10 @@
 
 use super::detail::{self, DetailOption};
 use super::format::Format;
+use super::headings;
 use super::selection::Selection;
 use super::series::SeriesOptions;
-use super::topology::{OVERRIDE_HELP, Override};
+use super::topology::{OVERRIDE_HELP, Override, TOPOLOGY_VARIABLE};
 use balar_actors::engine;
 use balar_actors::simulation::IsaChoice;
 use balar_protocol::SimTime;
@@ -17,15 +18,90 @@ use std::time::Duration;
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("place_of_profiles").args(["output", "report"]).multiple(true))]
 pub struct SimulationOptions {
-    /// File, or name of a built-in topology
-    #[arg(long, value_name = "FILE|NAME", required = true)]
+    /// The node: a file, or the name of a built-in topology
+    ///
+    /// Where no option names one, it is that of BALAR_TOPOLOGY, or v100_node. `balar-actors topologies` lists those that are built in.
+    #[arg(
+        short = 't',
+        long,
+        value_name = "FILE|NAME",
+        env = TOPOLOGY_VARIABLE,
+        hide_env = true,
+        display_order = 0,
+        help_heading = headings::WHAT_RUNS
+    )]
     pub topology: Option<String>,
+    /// Which code of kernels runs.
+    #[command(flatten)]
+    pub code: CodeOptions,
     /// Overrides of single parameters.
-    #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
+    #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP, help_heading = headings::NODE)]
     pub set: Vec<Override>,
-    /// Threads of the simulation; the result does not depend on their number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: u16,
+    /// What is timed.
+    #[arg(long, value_name = "WHAT", help = detail::HELP, help_heading = headings::LIMITS)]
+    pub detail: Vec<DetailOption>,
+    /// When it ends.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// What to print: on stdout, or after the program's own output on stderr
+    #[arg(long, value_enum, default_value_t = Format::Table, help_heading = headings::PRINTED)]
+    pub format: Format,
+    /// Which part of the result to print.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Show no progress
+    #[arg(short = 'q', long, help_heading = headings::PRINTED)]
+    pub quiet: bool,
+    /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = headings::FILES)]
+    pub output: Option<PathBuf>,
+    /// Also write what the run did as a page of HTML: figures, kernels, stalls, everything over time and by unit
+    #[arg(long, value_name = "FILE.html", help_heading = headings::FILES)]
+    pub report: Option<PathBuf>,
+    /// Count by instruction, too, into instructions.csv of the folder of --output
+    ///
+    /// Executions, cycles by stall reason, sectors and bank conflicts, for `hotspots`, `compare`, `disassemble --run` and spreadsheets; the
+    /// page of --report has stalls by kernel of it.
+    #[arg(long, requires = "place_of_profiles", help_heading = headings::FILES)]
+    pub profile_instructions: bool,
+    /// Time series.
+    #[command(flatten)]
+    pub series: SeriesOptions,
+    /// Also write what happened when as a trace for Perfetto (ui.perfetto.dev)
+    ///
+    /// Calls, kernels, CTAs, copies, page migrations; packed if the name ends in .gz.
+    #[arg(long, value_name = "FILE", help_heading = headings::FILES)]
+    pub timeline: Option<PathBuf>,
+    /// What the timeline shows
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = TimelineDetail::Ctas,
+        requires = "timeline",
+        help_heading = headings::FILES
+    )]
+    pub timeline_detail: TimelineDetail,
+    /// Record the program's calls into this folder, for `replay`
+    #[arg(long, value_name = "DIR", help_heading = headings::FILES)]
+    pub record: Option<PathBuf>,
+    /// Let the run be looked at, paused and stepped while it goes on, as a page on 127.0.0.1
+    ///
+    /// On this port, or a free one. Prometheus and `balar-actors watch` look at the same.
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        default_missing_value = "0",
+        value_parser = port,
+        help_heading = headings::LOOKING_ON
+    )]
+    pub live: Option<u16>,
+}
+
+/// Which code of kernels runs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = headings::WHAT_RUNS)]
+pub struct CodeOptions {
     /// Which code of a kernel to run
     #[arg(long, value_enum, default_value_t = Isa::Auto)]
     pub isa: Isa,
@@ -33,54 +109,35 @@ pub struct SimulationOptions {
     /// first in PATH, or /usr/local/cuda/bin/ptxas]
     #[arg(long, value_name = "PATH")]
     pub ptxas: Option<PathBuf>,
-    /// What is timed.
-    #[arg(long, value_name = "WHAT", help = detail::HELP)]
-    pub detail: Vec<DetailOption>,
     /// Machine code: end a kernel that reads a register before its producer's latency has passed
     #[arg(long)]
     pub check_hazards: bool,
-    /// What to print: on stdout, or after the program's own output on stderr
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-    /// Which part of the result to print.
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
-    #[arg(long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Also write what the run did as a page of HTML: figures, kernels, stalls, everything over time and by unit
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
-    /// Count by instruction, too: executions, cycles by stall reason, sectors and bank conflicts, as instructions.csv in the folder of
-    /// --output, for `hotspots`, `compare`, `disassemble --run` and spreadsheets; the page of --report has stalls by kernel of it
-    #[arg(long, requires = "place_of_profiles")]
-    pub profile_instructions: bool,
-    /// Time series.
-    #[command(flatten)]
-    pub series: SeriesOptions,
-    /// Also write what happened when as a trace for Perfetto (ui.perfetto.dev): calls, kernels, CTAs, copies, page
-    /// migrations; packed if the name ends in .gz
-    #[arg(long, value_name = "FILE")]
-    pub timeline: Option<PathBuf>,
-    /// What the timeline shows
-    #[arg(long, value_enum, default_value_t = TimelineDetail::Ctas, requires = "timeline")]
-    pub timeline_detail: TimelineDetail,
-    /// Record the program's calls into this folder, for `replay`
-    #[arg(long, value_name = "DIR")]
-    pub record: Option<PathBuf>,
+}
+
+/// How many launches a program makes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = headings::LIMITS)]
+pub struct LaunchLimitOptions {
+    /// End when the program has made so many launches, and what it has asked for until then is done
+    ///
+    /// Launches that fail do not count, and a graph counts as one. The statistics so far are written.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub launches: Option<u32>,
+}
+
+/// When a run ends, and how much of the machine it takes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = headings::LIMITS)]
+pub struct LimitOptions {
     /// End at this simulated time, such as '20 us'; the statistics so far are written
     #[arg(long, value_name = "TIME")]
     pub stop_at: Option<SimTime>,
     /// Give up after this many seconds of real time (exit code 4); the statistics so far are written
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub max_wall: Option<Duration>,
-    /// Let the run be looked at, paused and stepped while it goes on: as a page, by Prometheus, by `balar-actors watch`; on this port
-    /// of 127.0.0.1, or a free one
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port)]
-    pub live: Option<u16>,
-    /// Show no progress
-    #[arg(long)]
-    pub quiet: bool,
+    /// Threads of the simulation; the result does not depend on their number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
 }
 
 /// What a timeline shows.
@@ -130,7 +187,7 @@ impl From<Isa> for IsaChoice {
 pub fn check_detail(options: &SimulationOptions) -> Result<(), Failure> {
     let refused = if !detail::choice(&options.detail).times_nothing() {
         None
-    } else if options.stop_at.is_some() {
+    } else if options.limits.stop_at.is_some() {
         Some(("--stop-at", "--max-wall ends a run after so many seconds of real time"))
     } else if options.timeline.is_some() {
         Some(("--timeline", "--detail kernel=REGEX or launch=N names what is timed and shown"))

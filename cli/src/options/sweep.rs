@@ -2,17 +2,18 @@
 
 use crate::options::detail::{self, DetailOption};
 use crate::options::format::TableFormat;
+use crate::options::headings;
 use crate::options::program::{HostAccesses, page_bytes};
 use crate::options::selection::{LaunchSelection, MetricList, ProfileFromStart, metric_list};
-use crate::options::series::{SampleForm, interval};
-use crate::options::simulation::{Isa, seconds};
-use crate::options::workload::{Compiler, WorkloadChoice};
-use balar_protocol::{Bytes, SimTime};
+use crate::options::series::SeriesOptions;
+use crate::options::simulation::{CodeOptions, LimitOptions};
+use crate::options::topology::TOPOLOGY_VARIABLE;
+use crate::options::workload::WorkloadOptions;
+use balar_protocol::Bytes;
 use balar_sweeps::points::Axis;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// What `sweep --help` adds.
 pub const SWEEP_HELP: &str = "\
@@ -21,6 +22,7 @@ that stands as {name} in the arguments of a program.
 
   balar-actors sweep --topology v100_node --workload vectoradd --set 'gpu.clock=500 MHz,1312 MHz' --set workload.elements=1024,4096 --output DIR
   balar-actors sweep --topology v100_node --set n=256,512 --output DIR -- ./app --size {n}
+  balar-actors sweep -t v100_node --set 'workload=gemm:size=256,\"lud:size=256,seed=3\"' -o DIR      # quotes keep commas together
 
 Each point is a process with a folder of its own in DIR/points. The same command again runs what is not finished; several at the same time
 share the points. When all points are finished, DIR has results.csv, kernels.csv, sweep.db, and plot.svg where one or two keys are swept.";
@@ -42,22 +44,27 @@ pub struct SweepOptions {
     #[command(flatten)]
     pub results: ResultOptions,
     /// The folder of the sweep
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(short = 'o', long, value_name = "DIR", required = true, help_heading = headings::FILES)]
     pub output: Option<PathBuf>,
     /// Points at the same time [default: the number of CPUs, divided by --threads]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=4096),
+        help_heading = headings::LIMITS
+    )]
     pub jobs: Option<u16>,
     /// Run only these points, by number from 0, the end not included: 20..30, 7; nothing is collected then
-    #[arg(long = "points", value_name = "A..B", value_parser = points)]
+    #[arg(long = "points", value_name = "A..B", value_parser = points, help_heading = headings::LIMITS)]
     pub range: Option<Range<usize>>,
     /// Run points again that have failed
-    #[arg(long)]
+    #[arg(long, help_heading = headings::LIMITS)]
     pub retry_failed: bool,
     /// Remove whatever sweep the folder has, and begin anew
-    #[arg(long)]
+    #[arg(long, help_heading = headings::LIMITS)]
     pub restart: bool,
     /// Show no progress
-    #[arg(long)]
+    #[arg(short = 'q', long, help_heading = headings::PRINTED)]
     pub quiet: bool,
     /// A CUDA program and its arguments, instead of a workload; {name} stands for a value
     #[arg(value_name = "PROGRAM", last = true, conflicts_with_all = ["workload", "ptx", "compiler"])]
@@ -82,71 +89,76 @@ pub enum SweepCommand {
 #[derive(Args, Clone, Debug)]
 pub struct PointOptions {
     /// A key and its values: 'gpu.clock=500 MHz,1312 MHz'; the points are every combination, the last key changes fastest (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE,...")]
+    #[arg(long = "set", value_name = "KEY=VALUE,...", help_heading = headings::NODE)]
     pub set: Vec<Axis>,
     /// A list of points: [{"gpu.clock": "500 MHz", "workload.edge": 8}, ...]; each is combined with what --set says
-    #[arg(long, value_name = "FILE.ron")]
+    #[arg(long, value_name = "FILE.ron", help_heading = headings::NODE)]
     pub points_file: Option<PathBuf>,
 }
 
 /// What all points have in common: options of their runs.
 #[derive(Args, Clone, Debug)]
+#[command(
+    mut_arg("stop_at", |it| it.help("End each point at this simulated time, such as '20 us'")),
+    mut_arg("max_wall", |it| it.help("Give up a point after this many seconds of real time; it has failed then")),
+    mut_arg("threads", |it| it.help("Threads of each simulation; the results do not depend on their number"))
+)]
 pub struct CommonOptions {
-    /// File, or name of a built-in topology
-    #[arg(long, value_name = "FILE|NAME")]
+    /// The node: a file, or the name of a built-in topology
+    #[arg(
+        short = 't',
+        long,
+        value_name = "FILE|NAME",
+        env = TOPOLOGY_VARIABLE,
+        hide_env = true,
+        display_order = 0,
+        help_heading = headings::WHAT_RUNS
+    )]
     pub topology: Option<String>,
-    /// Run this workload instead of the topology's, with the given parameters
-    #[arg(long, value_name = "NAME[:key=value,...]")]
-    pub workload: Option<WorkloadChoice>,
-    /// Take the workload's kernels from this PTX file instead of the built-in one; given several times, the files are linked
-    #[arg(long, value_name = "FILE")]
-    pub ptx: Vec<PathBuf>,
-    /// Take the workload's kernels from the built-in PTX of this compiler
-    #[arg(long, value_enum, conflicts_with = "ptx")]
-    pub compiler: Option<Compiler>,
-    /// Threads of each simulation; the results do not depend on their number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: u16,
-    /// Which code of a kernel to run
-    #[arg(long, value_enum, default_value_t = Isa::Auto)]
-    pub isa: Isa,
-    /// The assembler (ptxas) that makes machine code of PTX
-    #[arg(long, value_name = "PATH")]
-    pub ptxas: Option<PathBuf>,
+    /// The workload.
+    #[command(flatten)]
+    pub work: WorkloadOptions,
+    /// Which code of kernels runs.
+    #[command(flatten)]
+    pub code: CodeOptions,
     /// What is timed.
-    #[arg(long, value_name = "WHAT", help = detail::HELP, value_parser = as_given::<DetailOption>)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        help = detail::HELP,
+        value_parser = as_given::<DetailOption>,
+        help_heading = headings::LIMITS
+    )]
     pub detail: Vec<String>,
-    /// Machine code: end a kernel that reads a register before its producer's latency has passed
-    #[arg(long)]
-    pub check_hazards: bool,
-    /// Count by instruction, too, into instructions.csv of each point
-    #[arg(long)]
-    pub profile_instructions: bool,
-    /// Write time series of each point, too
-    #[arg(long, value_name = "TIME", value_parser = interval)]
-    pub sample_interval: Option<SimTime>,
-    /// Forms of the samples
-    #[arg(long, value_name = "FORM,...", value_enum, value_delimiter = ',', requires = "sample_interval")]
-    pub samples: Vec<SampleForm>,
+    /// When points end.
+    #[command(flatten)]
+    pub limits: LimitOptions,
     /// Which launches are written.
     #[command(flatten)]
     pub launches: LaunchSelection,
-    /// End each point at this simulated time, such as '20 us'
-    #[arg(long, value_name = "TIME")]
-    pub stop_at: Option<SimTime>,
-    /// Give up a point after this many seconds of real time; it has failed then
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub max_wall: Option<Duration>,
+    /// Count by instruction, too, into instructions.csv of each point
+    #[arg(long, help_heading = headings::FILES)]
+    pub profile_instructions: bool,
+    /// Time series of each point.
+    #[command(flatten)]
+    pub series: SeriesOptions,
     /// Of a program: size of the pages of shared memory through which its data is transferred
-    #[arg(long, value_name = "BYTES", value_parser = page_bytes, requires = "program")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = page_bytes,
+        requires = "program",
+        help_heading = headings::WHAT_RUNS
+    )]
     pub tunnel_page: Option<Bytes>,
     /// Of a program: how its own accesses to managed memory are known
-    #[arg(long, value_enum, requires = "program")]
+    #[arg(long, value_enum, requires = "program", help_heading = headings::WHAT_RUNS)]
     pub host_accesses: Option<HostAccesses>,
 }
 
 /// What is collected.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = headings::PRINTED)]
 pub struct ResultOptions {
     /// Further columns of results.csv: counters and metrics, by any name that `balar-actors metrics` lists; a file has one on a line (repeatable)
     #[arg(long, value_name = "FILE|NAME,...", value_parser = metric_list)]
@@ -187,26 +199,27 @@ impl CommonOptions {
     pub fn arguments(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut option = |name: &str, value: String| all.extend([name.to_owned(), value]);
-        for path in &self.ptx {
+        for path in &self.work.ptx {
             option("--ptx", path.to_string_lossy().into_owned());
         }
-        if let Some(compiler) = self.compiler {
+        if let Some(compiler) = self.work.compiler {
             option("--compiler", name(compiler));
         }
-        option("--isa", name(self.isa));
-        if let Some(path) = &self.ptxas {
+        option("--isa", name(self.code.isa));
+        if let Some(path) = &self.code.ptxas {
             option("--ptxas", path.to_string_lossy().into_owned());
         }
         for detail in &self.detail {
             option("--detail", detail.clone());
         }
-        if let Some(interval) = self.sample_interval {
+        if let Some(interval) = self.series.sample_interval {
             option("--sample-interval", format!("{} ps", interval.0));
+            option("--samples", self.series.samples.iter().map(|form| name(*form)).collect::<Vec<_>>().join(","));
+            if self.series.sample_epoch > 0 {
+                option("--sample-epoch", self.series.sample_epoch.to_string());
+            }
         }
-        if !self.samples.is_empty() {
-            option("--samples", self.samples.iter().map(|form| name(*form)).collect::<Vec<_>>().join(","));
-        }
-        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count } = &self.launches;
+        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count, .. } = &self.launches;
         if let Some(kernel) = kernel {
             option("--kernel", kernel.as_str().to_owned());
         }
@@ -219,7 +232,7 @@ impl CommonOptions {
         if let Some(count) = launch_count {
             option("--launch-count", count.to_string());
         }
-        if let Some(time) = self.stop_at {
+        if let Some(time) = self.limits.stop_at {
             option("--stop-at", format!("{} ps", time.0));
         }
         if let Some(page) = self.tunnel_page {
@@ -229,7 +242,7 @@ impl CommonOptions {
             option("--host-accesses", name(accesses));
         }
         for (flag, given) in
-            [("--check-hazards", self.check_hazards), ("--profile-instructions", self.profile_instructions)]
+            [("--check-hazards", self.code.check_hazards), ("--profile-instructions", self.profile_instructions)]
         {
             all.extend(given.then(|| flag.to_owned()));
         }

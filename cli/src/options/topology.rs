@@ -6,7 +6,14 @@ use std::str::FromStr;
 
 /// Of `--set`.
 pub const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
-                             clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
+                             clock of the GPU's CTA scheduler and of all its units with the same clock, 'gpu.l2.count=64' the number of units of a \
+                             row (repeatable)";
+
+/// Names the topology of runs that name none.
+pub const TOPOLOGY_VARIABLE: &str = "BALAR_TOPOLOGY";
+
+/// The topology where neither an option nor the environment names one.
+pub const DEFAULT_TOPOLOGY: &str = "v100_node";
 
 /// Subcommands on a topology.
 #[derive(Debug, Subcommand)]
@@ -21,9 +28,9 @@ pub enum TopologyCommand {
         #[command(flatten)]
         topology: TopologyOptions,
         /// Write the picture to this file instead of standard output
-        #[arg(long, value_name = "FILE")]
+        #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Format of the picture; the default is DOT for files that end in .dot or .gv and for standard output, SVG for other files
+        /// Format of the picture; without it the name of the file tells it: .svg, .png, .dot or .gv. Standard output gets DOT
         #[arg(long, value_enum)]
         format: Option<GraphFormat>,
     },
@@ -47,13 +54,22 @@ pub enum GraphFormat {
     Dot,
     /// A picture of the node: the host, and each GPU as a die
     Svg,
+    /// The same, as pixels
+    Png,
 }
 
 impl GraphFormat {
-    /// The format of a file of this name; standard output gets DOT.
-    pub fn of(output: Option<&Path>) -> GraphFormat {
-        let is_dot = |path: &Path| path.extension().is_some_and(|extension| extension == "dot" || extension == "gv");
-        if output.is_none_or(is_dot) { GraphFormat::Dot } else { GraphFormat::Svg }
+    /// The format of a file of this name, SVG where the name has no ending; standard output gets DOT. `None` of an ending that no format
+    /// has.
+    pub fn of(output: Option<&Path>) -> Option<GraphFormat> {
+        let Some(path) = output else { return Some(GraphFormat::Dot) };
+        let Some(ending) = path.extension() else { return Some(GraphFormat::Svg) };
+        match ending.to_str()?.to_lowercase().as_str() {
+            "dot" | "gv" => Some(GraphFormat::Dot),
+            "svg" => Some(GraphFormat::Svg),
+            "png" => Some(GraphFormat::Png),
+            _ => None,
+        }
     }
 }
 

@@ -47,13 +47,13 @@ pub struct ValidateOptions {
     #[arg(long, value_enum, default_value_t = StudyFormat::Table)]
     pub format: StudyFormat,
     /// Also write tables, comparisons and charts into this folder
-    #[arg(long, value_name = "DIR", requires = "study")]
+    #[arg(short = 'o', long, value_name = "DIR", requires = "study")]
     pub output: Option<PathBuf>,
     /// Give up after this many seconds of real time (exit code 4); the tables lack what has not run
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub max_wall: Option<Duration>,
     /// Show no progress
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     pub quiet: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Options of a run of a workload, and what names a workload.
 
-use super::simulation::SimulationOptions;
+use super::headings;
+use super::simulation::{LaunchLimitOptions, SimulationOptions};
 use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::PathBuf;
@@ -8,12 +9,27 @@ use std::str::FromStr;
 
 /// Options of a run of a workload.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("topology", |topology| topology.required_unless_present("workload")))]
 pub struct RunOptions {
+    /// The workload.
+    #[command(flatten)]
+    pub work: WorkloadOptions,
     /// Options of every run.
     #[command(flatten)]
     pub simulation: SimulationOptions,
-    /// Run this workload instead of the topology's, with the given parameters
-    #[arg(long, value_name = "NAME[:key=value,...]")]
+    /// How many launches are made.
+    #[command(flatten)]
+    pub launch_limit: LaunchLimitOptions,
+}
+
+/// What chooses a workload and its code.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = headings::WHAT_RUNS)]
+pub struct WorkloadOptions {
+    /// Run this workload instead of the topology's, with the given parameters: gemm, lud:size=256
+    ///
+    /// `balar-actors workloads` lists them, and `balar-actors workloads NAME` the parameters of one.
+    #[arg(short = 'w', long, value_name = "NAME[:key=value,...]")]
     pub workload: Option<WorkloadChoice>,
     /// Take the workload's kernels from this PTX file instead of the built-in one; given several times, the files are linked
     #[arg(long, value_name = "FILE")]

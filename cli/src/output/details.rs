@@ -1,8 +1,9 @@
 //! The full table: every kernel, and what each row of units counted; or the rows asked for.
 
 use super::table::Lines;
-use super::{kernel_table, range_table, summary};
+use super::{kernel_table, launch_values, range_table, summary};
 use crate::options::selection::Selection;
+use balar_protocol::statistics::StatisticRow;
 use balar_record::metrics::rollup::{RollUp, roll_up_as};
 use balar_record::metrics::{Choice, Formula, RollUpKind};
 use balar_record::result::RunRecord;
@@ -10,13 +11,20 @@ use balar_record::result::RunRecord;
 /// The head, and what the selection asks for. `width` is the terminal's, where there is one. Without one the text depends on
 /// the run alone. Wall-clock values stand on the line "real time".
 pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
-    let mut text = summary::head(record);
+    summary::head(record) + &body(record, selection, width)
+}
+
+/// What the selection asks for, without the head.
+pub fn body(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
+    let mut text = String::new();
     if !selection.is_partial() {
         text.push_str(&summary::section("Kernels", &kernel_table::text(record, usize::MAX, true, width)));
         text.push_str(&summary::section("Named ranges", &range_table::text(record, usize::MAX, width)));
         text.push_str(&summary::section("Reported by the program", &summary::results(record, usize::MAX, width)));
     }
-    text.push_str(&summary::section("Units", &units(record, selection, width)));
+    text.push_str(&summary::section("Chosen launches", &launch_values::text(record, selection, width)));
+    let title = if launch_values::are_asked_for(record, selection) { "Units, of all launches" } else { "Units" };
+    text.push_str(&summary::section(title, &units(record, selection, width)));
     for path in
         selection.show.iter().filter(|path| !record.statistics.rows.iter().any(|row| path.covers(&row.location)))
     {
@@ -26,7 +34,12 @@ pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> St
 }
 
 fn units(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
-    let rolled = roll_up_as(&record.statistics.rows, |row| selection.covers(row), |location| selection.label(location));
+    let measured = record.measurement();
+    // What launches have is told of those that are chosen.
+    let of_launches = launch_values::are_asked_for(record, selection);
+    let is_told = |row: &StatisticRow| of_launches && launch_values::is_known(&measured, &row.location, row.what);
+    let covers = |row: &StatisticRow| selection.covers(row) && !is_told(row);
+    let rolled = roll_up_as(&record.statistics.rows, covers, |location| selection.label(location));
     let metrics = metrics(record, selection);
     if rolled.is_empty() && metrics.is_empty() {
         return String::new();
@@ -73,7 +86,9 @@ fn metrics(record: &RunRecord, selection: &Selection) -> Vec<Vec<String>> {
             vec![reading.location.clone(), name.clone(), instances, sum, min, avg, max, unit]
         })
     };
-    selection.metrics_beside(&record.statistics.rows).into_iter().flat_map(rows).collect()
+    let of_launches = launch_values::are_asked_for(record, selection);
+    let choices = selection.metrics_beside(&record.statistics.rows).into_iter();
+    choices.filter(|choice| !(of_launches && choice.metric.is_of_launches())).flat_map(rows).collect()
 }
 
 /// The unit of measure; of cycles, whose clock they are counted by.

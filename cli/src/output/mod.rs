@@ -4,6 +4,7 @@ pub mod comma_separated;
 pub mod details;
 pub mod folder;
 pub mod kernel_table;
+pub mod launch_values;
 pub mod memory_levels;
 pub mod profiler;
 pub mod range_table;

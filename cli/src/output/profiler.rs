@@ -287,6 +287,7 @@ fn in_units_of_ncu(value: Value, unit: &'static str) -> (Value, &'static str) {
         "instruction" => (value, "inst"),
         "instruction/cycle" => (value, "inst/cycle"),
         "CTA" => (value, "block"),
+        "Hz" => (Value::Real(value.real() / 1e9), "cycle/nsecond"),
         "GB/s" => (Value::Real(value.real() * 1e9), "byte/second"),
         unit => (value, unit),
     }

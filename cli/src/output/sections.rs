@@ -113,42 +113,69 @@ fn accesses(values: &Values, width: Option<u16>) -> String {
     text
 }
 
-/// Launches that an SM has as much room for: one row for each.
+/// Launches of a kernel that an SM has room for alike, in a row of the table.
+struct Alike {
+    /// The first of them.
+    first: KernelRecord,
+    launches: u64,
+    /// The occupancy that was achieved, the least and the most of any of them.
+    achieved: Option<(f64, f64)>,
+    /// What lets no more CTAs in: grids may differ.
+    limits: Vec<&'static str>,
+}
+
+/// Does an SM have room alike for CTAs of both launches? `with_grid`: and are their grids of one size?
+fn are_alike(one: &KernelRecord, other: &KernelRecord, with_grid: bool) -> bool {
+    let of_cta = |launch: &KernelRecord| (launch.block, launch.registers_per_thread, launch.shared_bytes);
+    let ctas = |launch: &KernelRecord| launch.grid.map(u64::from).iter().product::<u64>();
+    let is_same_kernel = one.name == other.name && one.gpu == other.gpu;
+    is_same_kernel && of_cta(one) == of_cta(other) && (!with_grid || ctas(one) == ctas(other))
+}
+
+/// A row for each kernel, with what its launches achieved together and each; where a single kernel is chosen, for each size of its grid.
 fn occupancy(record: &RunRecord, measured: &Measurement, width: Option<u16>) -> String {
-    let mut seen: Vec<(KernelRecord, u64)> = Vec::new();
+    let first = record.launches().first();
+    let is_single = record.chosen_launches.is_some()
+        && record.launches().iter().all(|launch| first.as_ref().is_some_and(|first| first.name == launch.name));
+    let metric = find("sm.occupancy").first().map(|choice| choice.metric);
+    let mut seen: Vec<Alike> = Vec::new();
     for launch in record.launches().iter() {
-        let is_like = |known: &KernelRecord| {
-            let of = |launch: &KernelRecord| {
-                (
-                    launch.block,
-                    launch.registers_per_thread,
-                    launch.shared_bytes,
-                    launch.grid.map(u64::from).iter().product::<u64>(),
-                )
-            };
-            known.name == launch.name && known.gpu == launch.gpu && of(known) == of(&launch)
-        };
-        match seen.iter_mut().find(|(known, _)| is_like(known)) {
-            Some((_, count)) => *count += 1,
-            None => seen.push((launch, 1)),
+        let Some(room) = room_for(record, &launch) else { continue };
+        let limit = room.limit().name();
+        let achieved = metric.and_then(|metric| measured.of_launch(metric, &launch)).map(Value::real);
+        match seen.iter_mut().find(|known| are_alike(&known.first, &launch, is_single)) {
+            Some(known) => {
+                known.launches += 1;
+                if let Some(achieved) = achieved {
+                    let (least, most) = known.achieved.unwrap_or((achieved, achieved));
+                    known.achieved = Some((least.min(achieved), most.max(achieved)));
+                }
+                if !known.limits.contains(&limit) {
+                    known.limits.push(limit);
+                }
+            }
+            None => {
+                let achieved = achieved.map(|achieved| (achieved, achieved));
+                seen.push(Alike { first: launch, launches: 1, achieved, limits: vec![limit] });
+            }
         }
     }
-    let rows = seen.iter().filter_map(|(launch, count)| {
-        let gpu = record.node.gpus().iter().find(|gpu| *gpu.part == *launch.gpu)?;
-        let room = Occupancy::of(launch, &gpu.smallest_sm()?, gpu.sm_count());
+    let rows = seen.iter().filter_map(|alike| {
+        let room = room_for(record, &alike.first)?;
         let ctas = |ctas: u32| if ctas == u32::MAX { "-".to_owned() } else { ctas.to_string() };
-        let achieved = find("sm.occupancy").first().and_then(|choice| measured.of_launch(choice.metric, launch));
+        let own = record.launches().iter().filter(|launch| are_alike(&alike.first, launch, is_single));
+        let together = metric.and_then(|metric| measured.over_launches(metric, own)).map(Value::real);
         Some(vec![
             percent(Some(100.0 * f64::from(room.warps()) / f64::from(room.warps_of_sm))),
-            percent(achieved.map(Value::real)),
+            with_range(together, alike.achieved),
             room.warps().to_string(),
             ctas(room.by_registers),
             ctas(room.by_shared_memory),
             ctas(room.by_warps),
             ctas(room.by_ctas),
-            room.limit().name().to_owned(),
-            count.to_string(),
-            short_name(&launch.name),
+            alike.limits.join(", "),
+            alike.launches.to_string(),
+            short_name(&alike.first.name),
         ])
     });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -170,6 +197,21 @@ fn occupancy(record: &RunRecord, measured: &Measurement, width: Option<u16>) -> 
     let table = Lines { header, left: vec![7, 9], droppable: vec![6, 5, 4, 3, 8], elastic: Some(9), rows };
     let all = percent(Values::of(record).named("sm.occupancy").map(Value::real));
     format!("{} achieved over these launches: {all} %\n", table.text(width))
+}
+
+/// What an SM of its GPU has room for of a launch.
+fn room_for(record: &RunRecord, launch: &KernelRecord) -> Option<Occupancy> {
+    let gpu = record.node.gpus().iter().find(|gpu| *gpu.part == *launch.gpu)?;
+    Some(Occupancy::of(launch, &gpu.smallest_sm()?, gpu.sm_count()))
+}
+
+/// A percentage over several launches, with the least and the most of any of them where these are not the same.
+fn with_range(together: Option<f64>, range: Option<(f64, f64)>) -> String {
+    let all = percent(together);
+    match range.map(|(least, most)| (percent(Some(least)), percent(Some(most)))) {
+        Some((least, most)) if least != most => format!("{all} ({least} to {most})"),
+        _ => all,
+    }
 }
 
 /// The states of warps: metrics that are shares of the cycles of resident warps, of one counter each.
@@ -205,6 +247,39 @@ fn warp_states(values: &Values, width: Option<u16>) -> String {
 mod tests {
     use super::*;
     use balar_actors::kinds::UNITS;
+    use balar_record::metrics::node_facts::NodeFacts;
+
+    /// Two launches of lud_diagonal, whose grids differ, and one of lud_internal. 8 CTAs leave most of the 84 SMs of a V100 without one; of
+    /// 2000 an SM has as many as its registers let in: 65536 for CTAs of 256 threads with 32 registers each.
+    #[test]
+    fn occupancy_has_a_row_for_each_kernel() {
+        let mut record = balar_record::sample::record();
+        record.node = NodeFacts::of(&balar_record::sample::node("v100_node"));
+        let mut launches: Vec<KernelRecord> = record.statistics.kernels.iter().collect();
+        launches[2].grid = [1000, 2, 1];
+        // 8 and 16 of 64 warp slots in 100 and 300 cycles: together 5600 of 25600.
+        for (launch, cycles, warps) in [(0, 100, 8), (2, 300, 16)] {
+            let units = &mut launches[launch].counters.units;
+            (units.cycles_active, units.warp_cycles_active) = (cycles, cycles * warps);
+        }
+        record.statistics.kernels = launches.iter().cloned().collect();
+        let of = |record: &RunRecord| occupancy(record, &record.measurement(), None);
+        let rows = |text: &str, kernel: &str| -> Vec<String> {
+            let of_kernel = text.lines().filter(|line| line.ends_with(kernel));
+            of_kernel.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let text = of(&record);
+        let [diagonal] = &rows(&text, "lud_diagonal")[..] else { panic!("one row: {text}") };
+        assert!(diagonal.starts_with("100.0 21.9 (12.5 to 25.0) 64 8 "), "{text}");
+        assert!(diagonal.contains(" grid, registers 2 "), "{text}");
+        assert_eq!(rows(&text, "lud_internal").len(), 1, "{text}");
+        // Of a kernel that is chosen each size of the grid is told.
+        record.chosen_launches = Some([0, 2].map(|launch| launches[launch].clone()).into_iter().collect());
+        let text = of(&record);
+        let [small, large] = &rows(&text, "lud_diagonal")[..] else { panic!("two rows: {text}") };
+        assert!(small.starts_with("100.0 12.5 64 8 ") && small.contains(" grid 1 "), "{text}");
+        assert!(large.starts_with("100.0 25.0 64 8 ") && large.contains(" registers 1 "), "{text}");
+    }
 
     /// Every cycle of a resident warp is charged to one of the counters that the states are made of.
     #[test]

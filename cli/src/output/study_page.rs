@@ -22,27 +22,27 @@ tr:nth-child(even) td{background:var(--band)}.left{text-align:left}
 
 /// The page.
 pub fn page(report: &Report) -> String {
-    let title = format!("balar-actors validate {}", report.study);
+    let title = match &report.opening {
+        Some(opening) => escaped(&opening.title),
+        None => format!("balar-actors validate {}", report.study),
+    };
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
          <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    let ended = match (report.completed, report.failures.len()) {
-        (true, _) => format!("All {} runs came to their end.", report.runs),
-        (false, _) => {
-            format!("{} of {} runs came to their end: the tables are not complete.", report.runs, report.planned)
-        }
-    };
-    text.push_str(&format!(
-        "<p>{ended} Simulated figures beside measured ones; the files beside this page have them in full.</p>\n"
-    ));
+    text.push_str(&format!("<p>{}</p>\n", lead(report)));
     for failure in &report.failures {
         text.push_str(&format!("<p><strong>{}</strong></p>\n", escaped(failure)));
     }
     let links = report.tables.iter().map(|table| format!("<a href=\"#{0}\">{0}</a>", table.name));
     text.push_str(&format!("<nav>{}</nav>\n", links.collect::<Vec<_>>().join("\n")));
-    let mut placed = vec![false; report.charts.len()];
+    // The chart that is named as the report shows what the report is about.
+    let mut placed: Vec<bool> = report.charts.iter().map(|chart| chart.name == report.study).collect();
+    let first: Vec<&Chart> = report.charts.iter().filter(|chart| chart.name == report.study).collect();
+    if !first.is_empty() {
+        text.push_str(&format!("<div class=\"pair\">{}</div>\n", charts(&first)));
+    }
     for table in &report.tables {
         let mut own = Vec::new();
         for (at, chart) in report.charts.iter().enumerate() {
@@ -60,6 +60,23 @@ pub fn page(report: &Report) -> String {
     }
     text.push_str("</body>\n</html>\n");
     text
+}
+
+/// What the page shows, and whether it is complete.
+fn lead(report: &Report) -> String {
+    let files = "the files beside this page have them in full";
+    let shown = match &report.opening {
+        Some(opening) => format!("{} Tables and charts follow; {files}.", opening.lead),
+        None => format!("Simulated figures beside measured ones; {files}."),
+    };
+    match (report.completed, report.runs) {
+        (true, 0) => shown,
+        (true, 1) => format!("The run came to its end. {shown}"),
+        (true, runs) => format!("All {runs} runs came to their end. {shown}"),
+        (false, runs) => {
+            format!("{runs} of {} runs came to their end: the tables are not complete. {shown}", report.planned)
+        }
+    }
 }
 
 /// Whether a chart shows what a table has: by their names, without the plural.
@@ -104,7 +121,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use balar_experiments::validation::report::Column;
+    use balar_experiments::validation::report::{Column, Opening};
 
     fn table(name: &'static str) -> Table {
         Table {
@@ -140,6 +157,26 @@ mod tests {
         assert!(text.contains("&lt;one&gt;") && text.contains("A &amp; B") && !text.contains("<one>"));
         assert!(text.contains("All 2 runs"));
         assert!(!text.contains("http"), "it needs nothing from elsewhere");
+    }
+
+    #[test]
+    fn a_report_that_is_no_study_has_its_own_beginning() {
+        let chart = |name, svg: &str| Chart { name, svg: svg.to_owned() };
+        let report = Report {
+            study: "roofline",
+            completed: true,
+            tables: vec![table("ceilings")],
+            charts: vec![chart("bandwidth", "<svg>1</svg>"), chart("roofline", "<svg>2</svg>")],
+            opening: Some(Opening { title: "Roofline of <node>".to_owned(), lead: "What it can do." }),
+            ..Report::default()
+        };
+        let text = page(&report);
+        assert!(text.contains("<title>Roofline of &lt;node&gt;</title>") && text.contains("<h1>Roofline of"), "{text}");
+        assert!(text.contains("<p>What it can do. Tables and charts follow;"), "{text}");
+        assert!(!text.contains("came to") && !text.contains("validate"), "{text}");
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing"));
+        assert!(at("<svg>2</svg>") < at("id=\"ceilings\"") && at("id=\"ceilings\"") < at("<svg>1</svg>"));
+        assert_eq!(text.matches("<svg>2</svg>").count(), 1);
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels, range_table};
 use balar_actors::kinds::UNITS;
+use balar_actors::unified_memory::PAGE_BYTES;
 use balar_protocol::statistics::Verification;
 use balar_record::ending::Ending;
+use balar_record::metrics::covered;
 use balar_record::metrics::rollup::roll_up;
 use balar_record::result::RunRecord;
 use balar_record::timing::Timing;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Most kernels, ranges, results and stalls that a summary shows.
@@ -19,6 +22,11 @@ const MOST_STALLS: usize = 4;
 /// The summary. `width` is the terminal's, where there is one: tables fit it. Without one the text depends on the run alone.
 /// Wall-clock values stand on the line "real time".
 pub fn text(record: &RunRecord, width: Option<u16>) -> String {
+    shown(record, width) + "\n--details prints every counter, --show 'gpu.l2[*]' or --metrics 'stall_*' some\n"
+}
+
+/// The summary, without what it says of other forms.
+pub fn shown(record: &RunRecord, width: Option<u16>) -> String {
     let mut text = head(record);
     for table in [
         kernel_table::text(record, MOST_KERNELS, false, width),
@@ -31,7 +39,6 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
             write!(text, "\n{table}").expect("a String takes every byte");
         }
     }
-    text.push_str("\n--details prints every counter, --show 'gpu.l2[*]' or --metrics 'stall_*' some\n");
     text
 }
 
@@ -74,6 +81,12 @@ pub fn head(record: &RunRecord) -> String {
         let picoseconds = time.picoseconds();
         line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
     }
+    if let Some(kernels) = kernels(record) {
+        line("kernels", kernels);
+    }
+    if let Some(migrated) = migrated(record) {
+        line("migrated", migrated);
+    }
     let threads = if record.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", record.threads) };
     let rate = record.warp_instructions_per_second();
     line("real time", format!("{:.3} s on {threads}, {rate:.0} warp instructions/s", record.wall.as_secs_f64()));
@@ -96,10 +109,15 @@ fn ended(record: &RunRecord) -> String {
         Some(Verification::Failed(_)) => ", RESULT WRONG",
         Some(Verification::NotChecked) | None => ", result not checked",
     };
+    let of_launches;
     let how = match &record.ending {
         Ending::Completed if record.completed() => "completed",
         Ending::Completed => "the program failed",
         Ending::StopTime => "partial: --stop-at",
+        Ending::Launches(launches) => {
+            of_launches = format!("partial: --launches {launches}");
+            of_launches.as_str()
+        }
         Ending::Interrupted => "partial: interrupted",
         Ending::Terminated => "partial: SIGTERM",
         Ending::WallLimit => "partial: --max-wall",
@@ -110,6 +128,36 @@ fn ended(record: &RunRecord) -> String {
     };
     let problem = record.problem().map(|problem| format!("\n{:<11}{problem}", "problem")).unwrap_or_default();
     format!("{how}{verification}{problem}")
+}
+
+/// How long kernels ran, and which part of the run that is: what changes an SM moves this, and the whole run only where kernels bound it.
+fn kernels(record: &RunRecord) -> Option<String> {
+    let all = record.timed_span()?.picoseconds();
+    let timed = record.statistics.kernels.iter().filter(|kernel| kernel.detail.is_timed());
+    let time = covered(timed.map(|kernel| (kernel.start_ps, kernel.end_ps)).collect());
+    (time > 0).then(|| format!("{}, {} % of that", readable_time(time), kernel_table::quotient(time, all, 100.0, 1)))
+}
+
+/// What unified memory moved, and the faults that it had; `None` where there is nothing of either.
+fn migrated(record: &RunRecord) -> Option<String> {
+    let rows = &record.statistics.rows;
+    // Allocations and GMMUs have some of the counters of the driver, but no batches.
+    let drivers: BTreeSet<&str> =
+        rows.iter().filter(|row| row.what == "batches").map(|row| row.location.as_str()).collect();
+    let sum = |what: &str| -> u64 {
+        let own = rows.iter().filter(|row| row.what == what && drivers.contains(row.location.as_str()));
+        own.map(|row| row.value).sum()
+    };
+    let [to_gpus, to_host, faults, host_faults] =
+        ["pages_to_device", "pages_to_host", "far_faults", "host_faults"].map(sum);
+    let pages = |count: u64| {
+        let megabytes = (count * PAGE_BYTES) as f64 / 1e6;
+        format!("{count} page{} ({megabytes:.3} MB)", if count == 1 { "" } else { "s" })
+    };
+    (to_gpus + to_host + faults + host_faults > 0).then(|| {
+        let (to_gpus, to_host) = (pages(to_gpus), pages(to_host));
+        format!("{to_gpus} to GPUs, {to_host} to the host; {faults} faults of GPUs, {host_faults} of the host")
+    })
 }
 
 /// What was timed, where that is not everything.
@@ -240,6 +288,42 @@ mod tests {
         assert_eq!(failed(&record).as_deref(), Some("2 kernel launches"));
         record.statistics.rows.extend(with("calls_failed", "call", [0, 1]).statistics.rows);
         assert!(head(&record).contains("\nfailed     2 kernel launches, 1 CUDA call\n"), "{}", head(&record));
+    }
+
+    #[test]
+    fn the_time_of_kernels_is_a_part_of_the_run() {
+        // Launches of 100, 400 and 140 cycles of 762 ps, apart from each other, in a run of 3 us.
+        assert!(head(&record()).contains("\nkernels    487.680 ns, 16.3 % of that\n"), "{}", head(&record()));
+        let untimed = RunRecord { timing: Timing::Nothing, ..record() };
+        assert_eq!(kernels(&untimed), None);
+    }
+
+    #[test]
+    fn what_unified_memory_moved_is_said_where_it_moved_anything() {
+        let row = |location: &str, what: &'static str, value: u64| StatisticRow {
+            location: location.to_owned(),
+            what,
+            value,
+            unit: "page",
+            maximum: false,
+        };
+        let mut record = record();
+        record.statistics.rows.push(row("unified_memory", "batches", 0));
+        record.statistics.rows.push(row("unified_memory", "pages_to_device", 0));
+        assert_eq!(migrated(&record), None);
+        for (location, what, value) in [
+            ("unified_memory", "pages_to_device", 516),
+            ("unified_memory", "pages_to_host", 1),
+            ("unified_memory", "far_faults", 14),
+            // The same again by allocation and by the GMMU.
+            ("unified_memory.allocation[0]", "pages_to_device", 516),
+            ("gpu.gmmu", "far_faults", 14),
+        ] {
+            record.statistics.rows.push(row(location, what, value));
+        }
+        // Pages of 4096 bytes.
+        let expected = "516 pages (2.114 MB) to GPUs, 1 page (0.004 MB) to the host; 14 faults of GPUs, 0 of the host";
+        assert_eq!(migrated(&record).as_deref(), Some(expected));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod writer;
 use crate::options::selection::Selection;
 use crate::options::series::{SampleForm, SeriesOptions};
 use crate::options::simulation::SimulationOptions;
+use crate::output::folder;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_actors::topology::Topology;
 use balar_record::metrics::node_facts::NodeFacts;
@@ -38,24 +39,25 @@ use writer::SeriesWriter;
 /// Files of series that a run may leave in its folder.
 const FILES: [&str; 5] = ["samples.jsonl", "node_samples.csv", "gpu_samples.csv", "launch_samples.csv", "run.db"];
 
-/// Removes what an earlier run has left of its series in a folder: it is of another run.
+/// Removes what an earlier run has left of its series in a folder: it is of another run. Returns the names of what is gone.
 ///
 /// # Errors
 ///
 /// What could not be removed.
-pub fn clear(folder: &Path) -> Result<(), WriteError> {
-    let files = FILES.map(|file| folder.join(file));
-    let removed = files.iter().map(|path| (path, std::fs::remove_file(path)));
-    let of_ldms = LdmsCsv::folder(folder);
-    for (path, removed) in removed.chain([(&of_ldms, std::fs::remove_dir_all(&of_ldms))]) {
-        match removed {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                return Err(WriteError { path: path.clone(), cause });
-            }
-            _ => {}
+pub fn clear(folder: &Path) -> Result<Vec<String>, WriteError> {
+    let mut gone = Vec::new();
+    for name in FILES {
+        if folder::remove(&folder.join(name))? {
+            gone.push(name.to_owned());
         }
     }
-    Ok(())
+    let of_ldms = LdmsCsv::folder(folder);
+    match std::fs::remove_dir_all(&of_ldms) {
+        Ok(()) => gone.extend(of_ldms.file_name().map(|name| name.to_string_lossy().into_owned())),
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(WriteError { path: of_ldms, cause }),
+        Err(_) => {}
+    }
+    Ok(gone)
 }
 
 /// Takes the samples of a run and writes them.
@@ -78,7 +80,11 @@ impl SeriesRecorder {
     pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<SeriesRecorder>, Failure> {
         let (series, folder) = (&options.series, options.output.as_deref());
         if let Some(folder) = folder {
-            clear(folder).map_err(Failure::input)?;
+            let gone = clear(folder).map_err(Failure::input)?;
+            // A run that samples replaces what was sampled.
+            if series.sample_interval.is_none() && !options.quiet {
+                folder::tell_removed(folder, &gone);
+            }
         }
         if series.sample_interval.is_none() {
             return Ok(None);

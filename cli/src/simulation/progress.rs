@@ -1,10 +1,11 @@
 //! The progress line: on a terminal only, from the engine's live board.
 
 use balar_actors::engine::LiveBoard;
-use balar_experiments::PLANNED_CTAS;
+use balar_actors::gpu::gauges::CTAS_DONE;
+use balar_live::estimate::{Work, estimate, in_words};
 use balar_protocol::SimTime;
 use balar_record::kernel_name::short_name;
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -29,14 +30,20 @@ impl Progress {
         let (end, ended) = mpsc::channel();
         let display = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
             let bar = ProgressBar::new(0).with_style(style(false));
+            // When the simulation was first seen to go on: loading code says nothing of what is left.
+            let mut began = None;
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
                 let state = BoardContents::of(&board);
-                if let Some(planned) = state.planned.filter(|planned| bar.length() != Some(*planned)) {
+                if let Some(planned) = state.work.planned.filter(|planned| bar.length() != Some(*planned)) {
                     bar.set_style(style(true));
                     bar.set_length(planned);
                 }
-                bar.set_position(state.done);
-                bar.set_message(state.text(bar.elapsed()));
+                let elapsed = bar.elapsed();
+                if began.is_none() && state.messages > 0 {
+                    began = Some(elapsed);
+                }
+                bar.set_position(state.work.ended);
+                bar.set_message(state.text(elapsed, elapsed.saturating_sub(began.unwrap_or(elapsed))));
             }
             bar.finish_and_clear();
         });
@@ -67,36 +74,27 @@ struct BoardContents {
     time: SimTime,
     messages: u64,
     kernel: Option<String>,
-    /// CTAs that have ended.
-    done: u64,
-    /// CTAs of all launches, if known: built-in workloads know them in advance, programs do not.
-    planned: Option<u64>,
+    /// What CTAs have done, and what is known of those to come: built-in workloads know them in advance, programs do not.
+    work: Work,
 }
 
 impl BoardContents {
-    /// Reads the gauge `<scheduler>.ctas_done` and the text `<scheduler>.kernel` of every scheduler that shows them, and the plan of a
-    /// built-in workload.
+    /// Reads the text `<scheduler>.kernel` of every scheduler that shows its CTAs, and the work that all units show.
     fn of(board: &LiveBoard) -> BoardContents {
         let gauges = board.values();
-        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
-        let kernels = schedulers().filter_map(|(path, _)| board.text(&format!("{path}.kernel")));
+        let schedulers = gauges.iter().filter_map(|(name, _)| name.strip_suffix(CTAS_DONE));
+        let kernels = schedulers.filter_map(|path| board.text(&format!("{path}.kernel")));
         let kernels: Vec<String> = kernels.map(|name| short_name(&name)).collect();
         BoardContents {
             time: board.time(),
             messages: board.messages(),
             kernel: (!kernels.is_empty()).then(|| kernels.join(", ")),
-            done: schedulers().map(|(_, done)| done).sum(),
-            planned: board.value(PLANNED_CTAS).filter(|planned| *planned > 0),
+            work: Work::of(board),
         }
     }
 
-    /// An estimate of the remaining real time: the remaining CTAs take as long as those that have ended.
-    fn left(&self, elapsed: Duration) -> Option<Duration> {
-        let to_come = self.planned?.checked_sub(self.done)?;
-        (self.done > 0).then(|| elapsed.mul_f64(to_come as f64 / self.done as f64))
-    }
-
-    fn text(&self, elapsed: Duration) -> String {
+    /// The line after `elapsed` of real time, for `simulating` of which the simulation has gone on.
+    fn text(&self, elapsed: Duration, simulating: Duration) -> String {
         let simulated = self.time.picoseconds() as f64 / 1e6;
         let seconds = elapsed.as_secs_f64().max(1e-3);
         let rates = format!(
@@ -104,7 +102,7 @@ impl BoardContents {
             simulated / seconds,
             self.messages as f64 / seconds
         );
-        let left = self.left(elapsed).map(|left| format!("about {} left", HumanDuration(left)));
+        let left = estimate(&self.work, simulating, false).seconds_left.map(in_words);
         let parts = left.into_iter().chain(self.kernel.clone()).chain([rates]);
         parts.collect::<Vec<_>>().join(", ")
     }
@@ -117,25 +115,34 @@ mod tests {
     #[test]
     fn the_board_is_put_in_words() {
         let board = LiveBoard::default();
-        assert_eq!(BoardContents::of(&board).done, 0);
+        assert_eq!(BoardContents::of(&board).work.ended, 0);
         board.gauge("gpu.scheduler.ctas_done").set(3);
         board.gauge("gpu2.scheduler.ctas_done").set(1);
         board.set_text("gpu.scheduler.kernel", "_Z5scaleIfEvPT_i");
         let state = BoardContents::of(&board);
-        assert_eq!((state.done, state.planned), (4, None));
-        assert_eq!(state.text(Duration::from_secs(2)), "scale<float>, 0.0 us, 0.0 us/s, 0 messages/s");
+        assert_eq!((state.work.ended, state.work.planned), (4, None));
+        let two = Duration::from_secs(2);
+        assert_eq!(state.text(two, two), "scale<float>, 0.0 us, 0.0 us/s, 0 messages/s");
     }
 
     #[test]
     fn what_is_left_is_estimated_where_the_total_is_known() {
         let board = LiveBoard::default();
-        board.gauge(PLANNED_CTAS).set(10);
-        assert_eq!(BoardContents::of(&board).left(Duration::from_secs(8)), None, "nothing is known of a CTA yet");
+        let text = |elapsed, simulating| {
+            BoardContents::of(&board).text(Duration::from_secs(elapsed), Duration::from_secs(simulating))
+        };
+        for planned in ["workload.planned_ctas", "workload.planned_ctas.scale"] {
+            board.gauge(planned).set(10);
+        }
+        board.gauge("kernel_ctas_begun.scale").set(5);
+        board.gauge("gpu.sm[0].warp_instructions").set(30);
+        assert!(text(8, 8).starts_with("0.0 us,"), "nothing is known of a CTA yet: {}", text(8, 8));
         board.gauge("gpu.scheduler.ctas_done").set(4);
-        // Four took 8 s, so the other six take 12 s.
-        assert_eq!(BoardContents::of(&board).left(Duration::from_secs(8)), Some(Duration::from_secs(12)));
-        let text = BoardContents::of(&board).text(Duration::from_secs(8));
-        assert!(text.starts_with("about 12 seconds left, "), "{text}");
+        board.gauge("kernel_ctas_ended.scale").set(4);
+        board.gauge("kernel_instructions.scale").set(400);
+        board.gauge("gpu.sm[0].warp_instructions").set(450);
+        // Ten CTAs will execute 1000. 450 took 9 s of the 20, so the other 550 take 11 s.
+        assert!(text(20, 9).starts_with("about 11 seconds left, "), "{}", text(20, 9));
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl Recording {
 
     /// Notes in the trace, and reports on stderr, that it ends before the program did, if the run did not complete.
     pub fn report_ending(&self, record: &RunRecord) {
-        let Some(folder) = self.folder.as_ref().filter(|_| record.ending != Ending::Completed) else { return };
+        // With --launches the program ends as far as its trace knows.
+        let is_whole = matches!(record.ending, Ending::Completed | Ending::Launches(_));
+        let Some(folder) = self.folder.as_ref().filter(|_| !is_whole) else { return };
         let cause = record.cause().map(|cause| cause.text);
         let cause = cause.unwrap_or_else(|| format!("ended by --stop-at at {} of simulated time", record.sim_time));
         if let Err(error) = Header::interrupt(folder, &cause) {

@@ -5,6 +5,7 @@ use crate::options::simulation::{Isa, SimulationOptions, check_detail};
 use crate::options::workload::{Compiler, RunOptions};
 use crate::simulation::interrupt::Interrupt;
 use crate::simulation::interruptible::{self, InterruptibleHost};
+use crate::simulation::launch_limit::LaunchLimit;
 use crate::simulation::node;
 use crate::simulation::observation::Observation;
 use crate::simulation::progress::Progress;
@@ -58,25 +59,26 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;
-    let ptx = match options.compiler {
+    let ptx = match options.work.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
-        None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
+        None => options.work.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
-    let chosen = options.workload.as_ref().map(|choice| choice.name.as_str());
+    let chosen = options.work.workload.as_ref().map(|choice| choice.name.as_str());
     let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
     let workload = chosen.or(own).unwrap_or_default().to_owned();
     let observation = Observation::prepare(common, &topology, WhatRuns { name: workload, is_program: false })?;
     let request = SimulationRequest {
         topology: topology.clone(),
-        workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
+        workload: options.work.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
         code: choice,
         options: engine_options(common, interrupt.flag.clone(), &observation),
     };
     let progress = Progress::show(&observation.board(), common.quiet);
-    tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
+    tracing::debug!(topology = topology.name, threads = common.limits.threads, "the simulation begins");
     let begun = std::time::Instant::now();
-    let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
+    let limit = LaunchLimit::new(options.launch_limit.launches);
+    let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &limit, &interrupt);
     drop(progress);
     let mut trace_problem = None;
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
@@ -87,12 +89,13 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
             if watched.check_given_up {
                 record.ending = interrupt.ending();
             }
+            limit.note_in(&mut record);
             watched.recording.report_ending(&record);
             record
         }
         None => {
             let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
-            let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
+            let chosen = options.work.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
             let program = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
             nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
         }
@@ -115,11 +118,12 @@ struct Watched {
 fn simulate_watched(
     request: SimulationRequest,
     mut recording: Recording,
+    limit: &LaunchLimit,
     interrupt: &Interrupt,
 ) -> io::Result<Option<Watched>> {
     let given_up = Arc::<AtomicBool>::default();
     let begun = Arc::<AtomicBool>::default();
-    let (told, begins, own) = (given_up.clone(), begun.clone(), interrupt.clone());
+    let (told, begins, own, limit) = (given_up.clone(), begun.clone(), interrupt.clone(), limit.clone());
     let work = move || {
         let topology = request.topology.name.clone();
         let result = simulate_wrapped(request, |host, program| {
@@ -129,7 +133,7 @@ fn simulate_watched(
                 parameters: program.parameters.clone(),
                 ..Header::default()
             };
-            let host = recording.wrap(host, header, &program.code, program.shared_memory)?;
+            let host = recording.wrap(limit.around(host), header, &program.code, program.shared_memory)?;
             begins.store(true, Ordering::Relaxed);
             Ok(Box::new(InterruptibleHost::new(host, own, told)) as Box<dyn Host>)
         });
@@ -155,7 +159,7 @@ pub fn nothing_ran(
         ending: interrupt.ending(),
         sim_time: SimTime(0),
         wall,
-        threads: usize::from(options.threads),
+        threads: usize::from(options.limits.threads),
         statistics: StatisticSink::default(),
         timing: Timing::Everything,
         profiles: None,
@@ -169,12 +173,12 @@ pub fn nothing_ran(
 
 /// Rejects `--isa sass` where PTX is named and nothing assembles it.
 fn check_isa(options: &RunOptions, choice: &CodeChoice) -> Result<(), Failure> {
-    let named = match (options.ptx.is_empty(), options.compiler) {
+    let named = match (options.work.ptx.is_empty(), options.work.compiler) {
         (false, _) => "--ptx",
         (true, Some(_)) => "--compiler",
         (true, None) => return Ok(()),
     };
-    if options.simulation.isa != Isa::Sass || choice.assembler.is_some() {
+    if options.simulation.code.isa != Isa::Sass || choice.assembler.is_some() {
         return Ok(());
     }
     let message = format!("--isa sass: {named} names PTX, and there is no ptxas");
@@ -184,7 +188,7 @@ fn check_isa(options: &RunOptions, choice: &CodeChoice) -> Result<(), Failure> {
 
 /// Listens for signals, and for the end of the time that the options grant.
 pub fn listen(options: &SimulationOptions) -> Result<Interrupt, Failure> {
-    Interrupt::listen(options.max_wall)
+    Interrupt::listen(options.limits.max_wall)
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
 }
 
@@ -195,9 +199,9 @@ pub fn engine_options(
     observation: &Observation,
 ) -> engine::RunOptions {
     engine::RunOptions {
-        threads: usize::from(options.threads),
-        stop_at: options.stop_at,
-        max_wall: options.max_wall,
+        threads: usize::from(options.limits.threads),
+        stop_at: options.limits.stop_at,
+        max_wall: options.limits.max_wall,
         interrupt,
         progress: Some(observation.board()),
         profile_instructions: options.profile_instructions,
@@ -223,7 +227,7 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
         Compiler::Clang => balar_workloads::Compiler::Clang,
     };
     let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
-    let Some(name) = options.workload.as_ref().map(|choice| choice.name.as_str()).or(own) else {
+    let Some(name) = options.work.workload.as_ref().map(|choice| choice.name.as_str()).or(own) else {
         return Err(request_failure(RequestError::NoWorkload(topology.name.clone())));
     };
     let workload = balar_workloads::find(name).map_err(Failure::input)?;

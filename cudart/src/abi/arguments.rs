@@ -1,4 +1,4 @@
-//! Arguments of C functions. Where a caller keeps CUDA's contract (a pointer is null, or valid for what the function does with it),
+//! Arguments of C functions. Where a caller keeps CUDA's contract (a pointer is null, or valid for the use that the function makes of it),
 //! these types make its pointers safe to use.
 
 use balar_host::CudaError;
@@ -180,7 +180,7 @@ pub unsafe fn write_text(place: *mut c_char, room: c_int, text: &str) -> Result<
     Ok(())
 }
 
-/// Writes handles into an array that has `room` entries; what has no room is left out.
+/// Writes handles into an array that has `room` entries; handles without room are left out.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What programs are told about stream capture.
+//! The facts that programs are told about stream capture.
 
 use super::arguments::Out;
 use balar_host::CudaError;
@@ -32,8 +32,8 @@ pub struct ActiveCapture {
     pub number: u64,
     /// The graph's handle.
     pub graph: u64,
-    /// What the stream's next operation waits for, if the program asked: addresses of the nodes and of the data of their edges, and
-    /// how many there are.
+    /// The dependencies of the stream's next operation, if the program asked for them: addresses of the nodes and of the data of their
+    /// edges, and their number.
     pub dependencies: Option<(u64, u64, usize)>,
 }
 
@@ -61,7 +61,7 @@ impl CaptureInfoPlaces {
         CaptureInfoPlaces { status, number, graph, nodes, edges, count: Out::nowhere() }
     }
 
-    /// Does the program ask what the stream's next operation waits for?
+    /// Does the program ask for the dependencies of the stream's next operation?
     pub fn want_dependencies(&self) -> bool {
         !(self.nodes.is_null() && self.edges.is_null() && self.count.is_null())
     }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use std::ffi::CStr;
 
-/// What `CUptiResult` says went wrong.
+/// A failure, as `CUptiResult` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum CuptiError {
@@ -60,13 +60,13 @@ pub struct Kernel {
     pub configuration: [u8; 2],
     /// Registers of a thread.
     pub registers: u16,
-    /// Of the cache.
+    /// Partitions of the cache.
     pub partitioned: [u32; 2],
     /// Nanoseconds.
     pub start: u64,
     /// Nanoseconds.
     pub end: u64,
-    /// With the kernels that it launched, of which there are none.
+    /// Nanoseconds: the end with the kernels that it launched; there are none.
     pub completed: u64,
     /// The device.
     pub device: u32,
@@ -86,7 +86,7 @@ pub struct Kernel {
     pub local: u32,
     /// Bytes of all.
     pub local_total: u32,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
     /// The launch.
     pub grid_id: i64,
@@ -102,11 +102,11 @@ pub struct Kernel {
     pub launch: [u8; 4],
     /// Shared memory of the SM, bytes.
     pub shared_executed: u32,
-    /// Of a graph.
+    /// The node of a graph.
     pub graph_node: u64,
     /// Nothing.
     pub shared_limit: u32,
-    /// Of a graph.
+    /// The graph.
     pub graph: u32,
     /// Nothing.
     pub access_policy: u64,
@@ -144,15 +144,15 @@ pub struct Copy {
     pub context: u32,
     /// Its stream.
     pub stream: u32,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
     /// Nothing.
     pub runtime_correlation: [u32; 2],
     /// Nothing.
     pub reserved: u64,
-    /// Of a graph.
+    /// The node of a graph.
     pub graph_node: u64,
-    /// Of a graph.
+    /// The graph.
     pub graph: [u32; 2],
     /// Nothing.
     pub channel: [u32; 2],
@@ -204,7 +204,7 @@ pub struct Fill {
     pub context: u32,
     /// Its stream.
     pub stream: u32,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
     /// 1 where the call did not wait.
     pub flags: u16,
@@ -214,9 +214,9 @@ pub struct Fill {
     pub padding: u32,
     /// Nothing.
     pub reserved: u64,
-    /// Of a graph.
+    /// The node of a graph.
     pub graph_node: u64,
-    /// Of a graph.
+    /// The graph.
     pub graph: [u32; 2],
     /// Nothing.
     pub channel: [u32; 2],
@@ -238,9 +238,9 @@ pub struct Api {
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
-    /// What it returned.
+    /// The value that it returned.
     pub result: u32,
 }
 
@@ -254,7 +254,7 @@ pub struct ExternalCorrelation {
     pub external_kind: u32,
     /// The number.
     pub external: u64,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
     /// Nothing.
     pub reserved: u32,
@@ -272,7 +272,7 @@ pub struct Synchronization {
     pub start: u64,
     /// Nanoseconds.
     pub end: u64,
-    /// That of the call.
+    /// The number of the call.
     pub correlation: u32,
     /// The context.
     pub context: u32,

@@ -1,4 +1,4 @@
-//! What devices are, by number: `cudaDeviceAttr` and `CUdevice_attribute`, which has the same numbers. `cudaDeviceGetAttribute`,
+//! Attributes of devices, by number: `cudaDeviceAttr` and `CUdevice_attribute`, which has the same numbers. `cudaDeviceGetAttribute`,
 //! `cuDeviceGetAttribute` and `cudaDeviceProp` all take their values from the table of this file.
 
 use balar_host::DeviceDescription;

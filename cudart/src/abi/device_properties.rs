@@ -1,4 +1,4 @@
-//! `cudaDeviceProp`, in the layouts of CUDA 11, 12 and 13: one list of fields, each with what it shows.
+//! `cudaDeviceProp`, in the layouts of CUDA 11, 12 and 13: one list of fields, each with the value that it shows.
 
 use super::device_attribute as attribute;
 use balar_host::DeviceDescription;
@@ -6,7 +6,7 @@ use balar_host::DeviceDescription;
 /// A device as programs see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'a> {
-    /// What it is.
+    /// The device.
     pub description: &'a DeviceDescription,
     /// The node's number of it.
     pub index: u32,
@@ -28,7 +28,7 @@ fn name<const ROOM: usize>(text: &str) -> [u8; ROOM] {
     name
 }
 
-/// What a field shows of a device: an attribute, several, or what no attribute has.
+/// The value of a field: an attribute, several attributes, or a value that no attribute has.
 macro_rules! shown {
     ($device:ident, name) => { name(&$device.description.name) };
     ($device:ident, uuid) => { $device.uuid };
@@ -71,7 +71,7 @@ macro_rules! layouts {
             reserved: [i32; 63],
         }
 
-        /// The layout of CUDA 13, without what had long been deprecated.
+        /// The layout of CUDA 13, without fields that had long been deprecated.
         #[repr(C)]
         #[derive(Clone, Copy, Debug)]
         pub struct DeviceProperties13 {

@@ -196,7 +196,7 @@ pub struct KernelNode {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelNode2 {
-    /// What CUDA 11 has.
+    /// The fields of CUDA 11.
     pub base: KernelNode,
     /// The kernel as one of a library, where `base.function` is null.
     pub kernel: *mut c_void,
@@ -222,7 +222,7 @@ pub struct MemsetNode {
     pub height: usize,
 }
 
-/// What the devices of before CUDA 5 told (`CUdevprop`).
+/// The properties of devices before CUDA 5 (`CUdevprop`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OldProperties {
@@ -248,11 +248,11 @@ pub struct OldProperties {
     pub texture_alignment: c_int,
 }
 
-/// What work may be given a part of (`CUdevResource`, `cudaDevResource`): SMs alone.
+/// A resource that can be divided among work (`CUdevResource`, `cudaDevResource`): SMs alone.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceResource {
-    /// What it is: [`DeviceResource::SMS`].
+    /// Its kind: [`DeviceResource::SMS`].
     pub kind: u32,
     reserved: [u32; 23],
     /// SMs.
@@ -269,8 +269,8 @@ impl DeviceResource {
     /// The kind of SMs (`CU_DEV_RESOURCE_TYPE_SM`).
     pub const SMS: u32 = 1;
 
-    /// All SMs of a device. How they can be divided is what the CUDA driver API, 6.36 (green contexts), says of
-    /// `cuDevSmResourceSplitByCount`: down to 1 SM up to compute capability 6, 2 of 7, 4 (in pairs) of 8, 8 from 9 on.
+    /// All SMs of a device. The CUDA driver API, 6.36 (green contexts), says at `cuDevSmResourceSplitByCount` how they can be divided: down
+    /// to 1 SM up to compute capability 6, 2 of 7, 4 (in pairs) of 8, 8 from 9 on.
     pub fn sms(count: u32, major: u32) -> DeviceResource {
         let (smallest_part, part_alignment) = match major {
             ..=6 => (1, 1),
@@ -294,13 +294,13 @@ pub struct ContextParameters {
     pub graphics: *const c_void,
 }
 
-/// `CUDA_RESOURCE_DESC`: what a texture or surface object reads.
+/// `CUDA_RESOURCE_DESC`: the memory that a texture or surface object reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Zeroable)]
 pub struct ResourceDescriptor {
     /// `CUresourcetype`: 0 array, 1 mipmapped array, 2 linear memory, 3 rows with a pitch.
     pub kind: u32,
-    /// What it is.
+    /// The memory.
     pub resource: ResourceUnion,
     /// 0.
     pub flags: u32,
@@ -345,7 +345,7 @@ pub struct TextureDescriptor {
     pub mipmap_minimum: f32,
     /// For mipmapped arrays.
     pub mipmap_maximum: f32,
-    /// What lies outside.
+    /// The value outside of the texture.
     pub border: [f32; 4],
     reserved: [c_int; 12],
 }

@@ -1,6 +1,6 @@
-//! What NVIDIA's libraries export: the names that programs link against.
+//! The exports of NVIDIA's libraries: the names that programs link against.
 
-/// Where names without an implementation lead, of the runtime libraries and the driver library: it says so.
+/// The function behind the names of the runtime libraries and the driver library that have no implementation: it says so.
 pub const UNIMPLEMENTED: &str = "balar_unimplemented";
 
 /// A shared library that CUDA programs load.
@@ -8,7 +8,7 @@ pub const UNIMPLEMENTED: &str = "balar_unimplemented";
 pub struct Library {
     /// The name in the program's list of needed libraries, and of the file.
     pub soname: &'static str,
-    /// What the names of implementations for this library alone end with ("_12"); the driver library has none.
+    /// The end of the names of implementations for this library alone ("_12"); the driver library has none.
     pub suffix: &'static str,
     /// Whether every symbol has the library's name as its version.
     pub versioned: bool,

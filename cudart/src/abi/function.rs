@@ -1,4 +1,4 @@
-//! What programs are told about kernels.
+//! The facts that programs are told about kernels.
 
 use balar_host::call::FunctionAttributes;
 use std::ffi::c_int;
@@ -42,7 +42,7 @@ impl From<Attributes11> for Attributes {
 }
 
 impl Attributes11 {
-    /// What a device says of a kernel, and the preferred share of shared memory.
+    /// The attributes of a kernel on a device, and the preferred share of shared memory.
     pub fn of(attributes: &FunctionAttributes, carveout: c_int) -> Attributes11 {
         let int = |value: u32| value.min(i32::MAX as u32) as c_int;
         Attributes11 {

@@ -1,4 +1,4 @@
-//! Graphs: what their nodes do, their edges, and what instantiating them tells.
+//! Graphs: the work of their nodes, their edges, and the results of instantiating them.
 //!
 //! Structures of CUDA 13 begin with those of CUDA 12, which begin with those of CUDA 11: the types here are the common
 //! beginnings, addresses and handles as numbers.
@@ -80,7 +80,7 @@ pub struct MemsetParams {
 pub struct HostNodeParams {
     /// Address of the function.
     pub function: u64,
-    /// What it is given.
+    /// The argument of the function.
     pub data: u64,
 }
 
@@ -144,7 +144,7 @@ impl GraphNodeParams {
         bytemuck::from_bytes(&bytemuck::bytes_of(&self.value)[..size_of::<T>()])
     }
 
-    /// As [`value`](GraphNodeParams::value), to write them.
+    /// As [`value`](GraphNodeParams::value), to write the parameters.
     pub fn value_mut<T: Pod>(&mut self) -> &mut T {
         bytemuck::from_bytes_mut(&mut bytemuck::bytes_of_mut(&mut self.value)[..size_of::<T>()])
     }
@@ -159,7 +159,7 @@ pub const MEMCPY_NODE_PARAMETERS: usize = 2;
 pub struct EdgeData {
     /// When the edge is satisfied: 0 at the end of the node.
     pub from_port: u8,
-    /// What of the second node waits: 0 all of it.
+    /// The part of the second node that waits: 0 all of it.
     pub to_port: u8,
     /// `cudaGraphDependencyType`: 0 default, 1 programmatic.
     pub kind: u8,

@@ -49,13 +49,13 @@ impl Log {
     }
 }
 
-/// What a log says of an error.
+/// The text of an error in a log.
 pub fn error_text(error: CudaError) -> String {
     format!("error   : {}\n", error.description())
 }
 
-/// Answers the options of a compilation, whose `outcome` it gives back: its log of errors says what that says, and it takes no time
-/// of the host.
+/// Answers the options of a compilation, and gives back its `outcome`: its log of errors has the text of the outcome, and the compilation
+/// takes no time of the host.
 pub fn answer_options(
     options: In<u32>,
     values: Out<*mut c_void>,

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// What `nvmlReturn_t` says went wrong.
+/// A failure, as `nvmlReturn_t` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum NvmlError {
@@ -81,7 +81,7 @@ pub struct PciInfo {
     pub bus_id: [u8; 32],
 }
 
-/// How much of [`PciInfo`] the first two versions of `nvmlDeviceGetPciInfo` write, bytes: what was in the structure then.
+/// The bytes of [`PciInfo`] that the first two versions of `nvmlDeviceGetPciInfo` write: the fields that the structure had then.
 pub const PCI_INFO_BYTES: [usize; 2] = [32, 36];
 
 /// `nvmlMemory_t`, bytes.
@@ -171,13 +171,13 @@ pub struct Attributes {
 pub struct FieldValue {
     /// Which field.
     pub field: u32,
-    /// Of which part.
+    /// The part of the device.
     pub scope: u32,
     /// When it was read.
     pub timestamp: i64,
     /// How long that took.
     pub latency: i64,
-    /// What `value` is.
+    /// The type of `value`.
     pub value_type: u32,
     /// Whether there is one: 0, or [`NvmlError`].
     pub result: i32,
@@ -197,7 +197,7 @@ pub struct Uuid {
     pub value: [u8; 41],
 }
 
-/// `NVML_STRUCT_VERSION`: what a structure's field `version` says.
+/// `NVML_STRUCT_VERSION`: the value of a structure's field `version`.
 pub const fn version_of<T>(version: u32) -> u32 {
     size_of::<T>() as u32 | version << 24
 }

@@ -1,5 +1,5 @@
-//! NVTX: what its header asks of a library that is to hear of marks and ranges (`nvtx3/nvtxDetail/nvtxTypes.h`), and how ranges are
-//! described.
+//! NVTX: the demands of its header on a library that is to hear of marks and ranges (`nvtx3/nvtxDetail/nvtxTypes.h`), and the descriptions
+//! of ranges.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -66,11 +66,11 @@ pub mod domains {
     pub const CREATE_W: usize = 13;
 }
 
-/// `nvtxEventAttributes_t`, of versions 1 to 3.
+/// `nvtxEventAttributes_t`, versions 1 to 3.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct EventAttributes {
-    /// Of the header.
+    /// The version of the header.
     pub version: u16,
     /// Bytes of this.
     pub size: u16,
@@ -80,15 +80,15 @@ pub struct EventAttributes {
     pub color_type: i32,
     /// The colour.
     pub color: u32,
-    /// What the payload is.
+    /// The type of the payload.
     pub payload_type: i32,
     /// Zero.
     pub reserved: i32,
     /// A number for tools.
     pub payload: u64,
-    /// What the message is: one of [`message`].
+    /// The type of the message: one of [`message`].
     pub message_type: i32,
-    /// The message: an address, or what a registered string was given as.
+    /// The message: an address, or the handle of a registered string.
     pub message: *const c_void,
 }
 
@@ -105,7 +105,7 @@ pub mod message {
 /// `wchar_t` on Linux: a character.
 pub type WideCharacter = u32;
 
-/// The text at an address, which ends with a zero byte; `None` of a null pointer. What is no UTF-8 is replaced.
+/// The text at an address, which ends with a zero byte; `None` for a null pointer. Bytes that are no UTF-8 are replaced.
 ///
 /// # Safety
 ///
@@ -115,7 +115,7 @@ pub unsafe fn text(address: *const c_char) -> Option<String> {
     (!address.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(address) }.to_string_lossy().into_owned())
 }
 
-/// The text at an address, which ends with a zero character; `None` of a null pointer. What is no character is replaced.
+/// The text at an address, which ends with a zero character; `None` for a null pointer. Values that are no character are replaced.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What programs are told about addresses.
+//! The facts that programs are told about addresses.
 
 use std::ffi::c_int;
 
@@ -20,7 +20,7 @@ pub struct PointerAttributes {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PointerAttributes13 {
-    /// What there was before.
+    /// The fields of the earlier versions.
     pub base: PointerAttributes,
     /// Zero.
     pub reserved: [i64; 8],

@@ -43,7 +43,7 @@ pub const ACCESS_READ_WRITE: u32 = 3;
 pub struct MemPoolProps {
     /// `cudaMemAllocationType`: 1 pinned, 2 managed.
     pub allocation_type: u32,
-    /// `cudaMemAllocationHandleType`: what it can be exported as.
+    /// `cudaMemAllocationHandleType`: the handles that it can be exported as.
     pub handle_types: u32,
     /// Where its memory lies.
     pub location: MemLocation,
@@ -60,7 +60,7 @@ pub struct MemPoolProps {
 pub struct MemAllocationProps {
     /// `CUmemAllocationType`: 1 pinned.
     pub allocation_type: u32,
-    /// `CUmemAllocationHandleType`: what it can be exported as.
+    /// `CUmemAllocationHandleType`: the handles that it can be exported as.
     pub handle_types: u32,
     /// Where its memory lies.
     pub location: MemLocation,
@@ -76,7 +76,7 @@ pub struct MemAllocationProps {
 }
 
 impl MemAllocationProps {
-    /// Memory at a location, of no further properties.
+    /// Memory at a location, without further properties.
     pub fn pinned(location: MemLocation) -> MemAllocationProps {
         MemAllocationProps { allocation_type: 1, location, ..MemAllocationProps::default() }
     }

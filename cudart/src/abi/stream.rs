@@ -15,5 +15,5 @@ impl StreamHandle {
 /// Value of an attribute of a stream (`cudaStreamAttrValue`, `CUstreamAttrValue`).
 pub type AttributeValue = [u64; 8];
 
-/// What `cudaStreamAddCallback` has called: the stream, the error, the data.
+/// The function that `cudaStreamAddCallback` adds: it is called with the stream, the error, the data.
 pub type StreamCallback = unsafe extern "C" fn(u64, c_int, *mut c_void);

@@ -52,7 +52,7 @@ pub struct TextureDesc {
     pub read_mode: u32,
     /// Whether texels are converted from sRGB.
     pub srgb: i32,
-    /// What lies outside in mode `cudaAddressModeBorder`.
+    /// The value outside of the texture in mode `cudaAddressModeBorder`.
     pub border_color: [f32; 4],
     /// Whether coordinates are normalised.
     pub normalized_coordinates: i32,
@@ -74,7 +74,7 @@ pub struct TextureDesc {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct TextureDescV2 {
-    /// What there was before.
+    /// The fields of the earlier version.
     pub base: TextureDesc,
     /// Whether cubemaps are filtered across the edges of faces.
     pub seamless_cubemap: i32,
@@ -107,7 +107,7 @@ pub struct ResourceViewDesc {
 /// Bytes of `cudaResourceViewDesc` in CUDA 13.
 pub const RESOURCE_VIEW_DESC_BYTES_13: usize = 112;
 
-/// `textureReference` of CUDA 11: what a program's texture variable is on the host.
+/// `textureReference` of CUDA 11: the host's side of a program's texture variable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct TextureReference {

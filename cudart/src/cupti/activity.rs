@@ -1,4 +1,4 @@
-//! Which records the program wants, and where they go: into buffers that the program gives, when it asks for what there is.
+//! The records that the program wants, and their delivery: into buffers that the program gives, when it asks for the records so far.
 
 use super::Outcome;
 use super::records::{Records, Wanted};
@@ -54,7 +54,7 @@ impl Buffer {
     }
 }
 
-/// A profiler's wishes, and what has become of them.
+/// A profiler's wishes, and the state of its records.
 struct Profiler {
     /// A bit for each kind of record that is wanted.
     kinds: u64,
@@ -73,7 +73,7 @@ static PROFILER: Mutex<Profiler> =
     Mutex::new(Profiler { kinds: 0, buffers: None, buffer: None, records: None, made: Vec::new(), dropped: 0 });
 
 impl Profiler {
-    /// Makes the records of what has happened until now, of the kinds that are wanted now.
+    /// Makes the records of work until now, of the kinds that are wanted now.
     fn collect(&mut self) -> Outcome {
         let (Some(records), Some((_, _, major))) = (&mut self.records, self.buffers) else { return Ok(()) };
         // Work first: the call that asked for it has returned, or is about to.
@@ -94,7 +94,7 @@ fn want(kind: u32, wanted: bool) -> Outcome {
     }
     let mut profiler = profiler();
     if !wanted {
-        // What has happened until now is told all the same.
+        // Work until now is told all the same.
         profiler.collect()?;
     }
     let before = profiler.kinds;
@@ -121,7 +121,7 @@ fn register(request: Option<Request>, complete: Option<Complete>, major: u32) ->
     Ok(())
 }
 
-/// A call was kept, of which there will be a record: asks for a buffer, if there is none.
+/// A call was kept, and there will be a record of it: asks for a buffer, if there is none.
 fn ask_for_buffer() {
     // Who is at work with the profiler now asks for buffers itself; the call must not wait for it.
     let request = match PROFILER.try_lock().as_deref() {
@@ -141,7 +141,7 @@ fn ask_for_buffer() {
     }
 }
 
-/// Gives the program the records of what has happened since.
+/// Gives the program the records of work since the last flush.
 fn flush() -> Outcome {
     let mut profiler = profiler();
     let Some((request, complete, _)) = profiler.buffers else { return Err(CuptiError::InvalidOperation) };
@@ -154,7 +154,7 @@ fn flush() -> Outcome {
     Ok(())
 }
 
-/// Puts records into buffers of the program, the first of which may be there already. Gives how many found no place.
+/// Puts records into buffers of the program; the first buffer may be there already. Gives how many records found no place.
 fn fill(records: &[Vec<u8>], first: Option<Buffer>, request: Request, complete: Complete) -> usize {
     let mut rest = records;
     if let Some(buffer) = first {
@@ -253,7 +253,7 @@ profiling_api! {
         Ok(())
     }
 
-    /// Sizes of buffers of a device, which has none, and what further records say.
+    /// Accepts sizes of buffers of a device, which has none, and settings of further records.
     fn cuptiActivitySetAttribute(_attribute: u32, _bytes: *mut usize, _value: *mut c_void) {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The profiling library (CUPTI, `libcupti.so`): the part of it that records what a program does (the Activity API), as PyTorch's profiler
+//! The profiling library (CUPTI, `libcupti.so`): the part of it that records a program's activity (the Activity API), as PyTorch's profiler
 //! uses it.
 //!
 //! Calls are those of the runtime, with the times at which the program made them. Kernels, copies and fills have the times of the
@@ -14,7 +14,7 @@ use balar_host::CudaError;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a function of the library gives.
+/// The result of a function of the library.
 pub type Outcome = Result<(), CuptiError>;
 
 impl From<CudaError> for CuptiError {
@@ -34,7 +34,7 @@ macro_rules! profiling_api {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             $(#[$meta])*
-            #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUPTI wants for this function.")]
+            #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as CUPTI wants them for this function.")]
             #[expect(non_snake_case, reason = "CUPTI's names")]
             #[unsafe(export_name = concat!("balar_", stringify!($name)))]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {

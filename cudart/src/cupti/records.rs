@@ -1,4 +1,4 @@
-//! Records of what the process has done, as bytes.
+//! Records of the process's work, as bytes.
 
 use super::subscriber::{context_number, thread_number};
 use crate::abi::cupti::{
@@ -19,7 +19,7 @@ const DEFAULT_STREAM: u32 = 7;
 /// No stream or event.
 const NONE: u32 = u32::MAX;
 
-/// What a profiler wants to hear of, and in which version of CUDA's records.
+/// The kinds of records that a profiler wants, and the version of CUDA's records.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// A bit for each kind.
@@ -47,7 +47,7 @@ impl Wanted {
 pub struct Records {
     /// Calls that have asked for work, or may have.
     calls: BTreeMap<(u32, u64), MadeCall>,
-    /// By device and stream: when its last work ended, nanoseconds.
+    /// The end of the last work of each device and stream, nanoseconds.
     ends: BTreeMap<(u32, u32), u64>,
 }
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!([times(&made[4]), times(&made[5])], [(2100, 2130), (2130, 2135)]);
         assert_eq!((word(&made[4], 48), word(&made[4], 52), word(&made[4], 92)), (9, 4, 1));
         assert!(made[4][200..].iter().all(|byte| *byte == 0));
-        // Work of a call that is not known is left out; what is known is kept.
+        // Work of an unknown call is left out; work of known calls is kept.
         assert_eq!(records.of(wanted, Vec::new(), &[kernel(7, 0, 1), kernel(0, 4_000_000, 4_000_000)]).len(), 1);
     }
 

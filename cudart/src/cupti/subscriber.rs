@@ -1,4 +1,4 @@
-//! Versions, errors, contexts, and whoever subscribes to callbacks.
+//! Versions, errors, contexts, and subscriptions to callbacks.
 
 use super::Outcome;
 use crate::abi::arguments::Out;
@@ -21,7 +21,7 @@ const RUNTIME_DOMAIN: u32 = 2;
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 static THREAD_TYPE: AtomicU32 = AtomicU32::new(THREAD_OF_LIBRARY);
 
-/// A thread's number as the program wants it, of its two.
+/// A thread's number as the program wants it, from its two numbers.
 pub(super) fn thread_number((of_library, of_system): (u64, u32)) -> u32 {
     if THREAD_TYPE.load(Ordering::Relaxed) == THREAD_OF_SYSTEM { of_system } else { of_library as u32 }
 }
@@ -31,7 +31,7 @@ pub(super) const fn context_number(device: u32) -> u32 {
     device.saturating_add(1)
 }
 
-/// What went wrong, in words.
+/// The failure, in words.
 fn text(code: c_int) -> Option<&'static CStr> {
     Some(match code {
         0 => c"CUPTI_SUCCESS",
@@ -88,7 +88,7 @@ profiling_api! {
         Ok(())
     }
 
-    /// Of functions of the runtime that records name.
+    /// The names of functions of the runtime that records name.
     fn cuptiGetCallbackName(domain: u32, number: u32, place: Out<*const c_char>) {
         place.check()?;
         let name = if domain == RUNTIME_DOMAIN { function_name(number) } else { None };

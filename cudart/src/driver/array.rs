@@ -250,7 +250,7 @@ driver_api! {
 mod tests {
     use super::*;
 
-    /// Numbers of `CUarray_format` in `cuda.h`, and what `cudaChannelFormatDesc` says of the same elements.
+    /// Numbers of `CUarray_format` in `cuda.h`, and the `cudaChannelFormatDesc` of the same elements.
     #[test]
     fn formats_are_those_of_the_runtime() {
         let float4 = format(0x20, 4).unwrap();

@@ -1,4 +1,4 @@
-//! Contexts: what the driver calls a device in use.
+//! Contexts: the driver's name for a device in use.
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{ContextParameters, DeviceResource};

@@ -7,7 +7,7 @@ use crate::abi::driver::{
 };
 use crate::abi::stream::StreamHandle;
 use crate::driver_api;
-use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::copy::{Copy, End, MOST_PITCH};
 use crate::session::addresses::ranges::{self, Residence};
 use crate::session::api::Outcome;
 use crate::session::arrays::array;
@@ -124,13 +124,17 @@ fn rows(end: &CopyEnd3D, shape: CopyShape) -> Result<End, CudaError> {
         _ => return Err(CudaError::InvalidValue),
     };
     // A pitch or height of 0 means that there are no gaps.
-    let row_pitch = if end.pitch == 0 { x + shape.width } else { end.pitch as u64 };
-    let height = if end.height == 0 { y + shape.height } else { end.height as u64 };
-    if row_pitch < x + shape.width || (shape.depth > 1 && height < y + shape.height) {
+    let row_end = x.checked_add(shape.width).ok_or(CudaError::InvalidValue)?;
+    let last_row = y.checked_add(shape.height).ok_or(CudaError::InvalidValue)?;
+    let row_pitch = if end.pitch == 0 { row_end } else { end.pitch as u64 };
+    let height = if end.height == 0 { last_row } else { end.height as u64 };
+    let has_rows = last_row > 1 || shape.depth > 1 || z > 0;
+    if row_pitch < row_end || (has_rows && row_pitch > MOST_PITCH) || (shape.depth > 1 && height < last_row) {
         return Err(CudaError::InvalidValue);
     }
     let slice_pitch = row_pitch.checked_mul(height).ok_or(CudaError::InvalidValue)?;
-    let offset = z.checked_mul(slice_pitch).and_then(|slices| slices.checked_add(y.checked_mul(row_pitch)? + x));
+    let rows = y.checked_mul(row_pitch).and_then(|rows| rows.checked_add(x));
+    let offset = z.checked_mul(slice_pitch).and_then(|slices| slices.checked_add(rows?));
     let address = offset.and_then(|offset| address.checked_add(offset)).ok_or(CudaError::InvalidValue)?;
     if end.memory_type == MEMORY_DEVICE {
         check_device(address, shape.width)?;

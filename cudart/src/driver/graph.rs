@@ -93,14 +93,14 @@ fn copy_parameters(node: u64) -> Result<Copy3D, CudaError> {
 
 /// The parameters of a node of any kind, with a kernel as the session has it.
 enum AnyNode {
-    /// As the session has them.
+    /// The parameters as the session has them.
     Same(Box<GraphNodeParams>),
     /// A copy.
     Copy(Box<Copy3D>),
 }
 
 fn any_node(parameters: &GraphNodeParams) -> AnyNode {
-    // SAFETY: of each kind of node the value begins with that kind's structure, of which any bits are a value.
+    // SAFETY: for each kind of node the value begins with that kind's structure, and any bits are a value of that structure.
     unsafe {
         match parameters.kind {
             node_type::MEMCPY => {

@@ -79,8 +79,8 @@ fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
 }
 
 impl Linker {
-    /// What is to be linked, beside the images, of the archives. PTX needs no more of the device runtime than its cooperative groups,
-    /// which are there as PTX: the simulator knows the other functions by itself.
+    /// The code of the archives that is to be linked, beside the images. PTX needs no more of the device runtime than its cooperative
+    /// groups, which are there as PTX: the simulator knows the other functions by itself.
     fn of_archives(&self) -> Vec<Vec<u8>> {
         let mut images = Vec::new();
         for archive in &self.archives {

@@ -61,7 +61,7 @@ macro_rules! driver_api {
     };
 }
 
-/// Defines functions of the driver that do what a function of [`session`](crate::session) does with the same arguments, in the forms of
+/// Defines functions of the driver that do the same as a function of [`session`](crate::session) with the same arguments, in the forms of
 /// [`driver_api!`].
 #[macro_export]
 macro_rules! forwards {

@@ -37,7 +37,7 @@ fn device_of(properties: &MemAllocationProps) -> Result<u32, CudaError> {
     device_at(properties.location)
 }
 
-/// As [`device_of`], of memory that can be made.
+/// As [`device_of`], for memory that can be made.
 fn device_for(properties: &MemAllocationProps) -> Result<u32, CudaError> {
     let device = device_of(properties)?;
     // Memory for other processes, for other hardware, or for sparse arrays.
@@ -76,7 +76,7 @@ fn access(flags: u32) -> Result<MemoryAccess, CudaError> {
 driver_api! {
     fn cuMemGetAllocationGranularity(granularity: Out<usize>, properties: In<MemAllocationProps>, option: u32) {
         granularity.check()?;
-        // The same for memory that other processes or hardware may get, of which none can be made.
+        // The same for memory that other processes or hardware may get, although none can be made.
         device_of(&properties.get()?)?;
         if option > GRANULARITY_RECOMMENDED {
             return Err(CudaError::InvalidValue);

@@ -1,4 +1,4 @@
-//! What a device is: the same facts as `cuDeviceGetAttribute` tells.
+//! The attributes of a device, as `cuDeviceGetAttribute` tells them.
 
 use super::DeviceHandle;
 use super::system::write;
@@ -46,7 +46,7 @@ fn clock(handle: DeviceHandle, domain: c_int, place: Out<u32>) -> Outcome {
     let khz = match domain {
         CLOCK_GRAPHICS | CLOCK_SM => attribute_of(handle, attribute::CLOCK_RATE)?,
         CLOCK_MEMORY => attribute_of(handle, attribute::MEMORY_CLOCK_RATE)?,
-        // Of video engines, of which there are none.
+        // Video engines, which do not exist here.
         3 => return Err(NvmlError::NotSupported),
         _ => return Err(NvmlError::InvalidArgument),
     };

@@ -1,8 +1,8 @@
-//! The management library (NVML, `libnvidia-ml.so.1`): what tools and libraries ask about the node without using it.
+//! The management library (NVML, `libnvidia-ml.so.1`): tools and libraries ask it about the node without using the node.
 //!
 //! Its devices are all of the node, whatever `CUDA_VISIBLE_DEVICES` says. A question makes no call of CUDA, takes no simulated time and
-//! changes no statistics. What a simulated board does not have (sensors, fans, a serial number, NVLink, MIG) is
-//! `NVML_ERROR_NOT_SUPPORTED`, as on boards of NVIDIA's that lack it.
+//! changes no statistics. Questions about parts that a simulated board lacks (sensors, fans, a serial number, NVLink, MIG) give
+//! `NVML_ERROR_NOT_SUPPORTED`, as on boards of NVIDIA's that lack them.
 
 pub mod device;
 pub mod links;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// How often the library was initialised more than it was shut down.
 static USERS: AtomicU32 = AtomicU32::new(0);
 
-/// What a function of the library gives.
+/// The result of a function of the library.
 pub type Outcome = Result<(), NvmlError>;
 
 /// A device's handle: its number in the node, counted from 1.
@@ -28,7 +28,7 @@ pub type Outcome = Result<(), NvmlError>;
 pub struct DeviceHandle(*mut c_void);
 
 impl DeviceHandle {
-    /// Of the device with this number in the node.
+    /// The handle of the device with this number in the node.
     fn of(number: u32) -> DeviceHandle {
         DeviceHandle(std::ptr::without_provenance_mut(number as usize + 1))
     }
@@ -63,7 +63,7 @@ macro_rules! management_api {
     () => {};
     ($(#[$meta:meta])* early fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $(#[$meta])*
-        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what NVML wants for this function.")]
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are as NVML wants them for this function.")]
         #[expect(non_snake_case, reason = "NVML's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
@@ -86,12 +86,12 @@ pub fn early(body: &mut dyn FnMut() -> Outcome) -> c_int {
     outcome.map_or_else(|error| error as c_int, |()| 0)
 }
 
-/// Refuses what needs the library to be initialised.
+/// Refuses a function that needs the library to be initialised.
 pub fn initialized() -> Outcome {
     if USERS.load(Ordering::Relaxed) == 0 { Err(NvmlError::Uninitialized) } else { Ok(()) }
 }
 
-/// Where the names of the library lead that have no implementation: what they are about, no simulated board has.
+/// The function behind the names of the library that have no implementation: no simulated board has their subjects.
 #[unsafe(no_mangle)]
 pub extern "C" fn balar_nvml_not_supported() -> c_int {
     early(&mut || initialized().and(Err(NvmlError::NotSupported)))

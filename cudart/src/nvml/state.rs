@@ -1,4 +1,4 @@
-//! What a device holds and how much it is used: the simulation's own figures.
+//! The contents of a device and its use: the simulation's own figures.
 
 use super::DeviceHandle;
 use crate::abi::arguments::Out;
@@ -10,7 +10,7 @@ use crate::nvml::Outcome;
 use crate::session::connection::management;
 use crate::session::state::process;
 
-/// Writes what `info` tells of the process itself, if it has used CUDA: of others, nothing is known here.
+/// Writes the answer of `info` about the process itself, if it has used CUDA: nothing is known here about others.
 fn processes<T>(handle: DeviceHandle, count: Out<u32>, places: *mut T, info: impl Fn(u32) -> T) -> Outcome {
     handle.device()?;
     count.check()?;
@@ -63,7 +63,8 @@ management_api! {
         Ok(place.set(MemoryV2 { version, total: state.total, reserved: 0, free: state.free, used })?)
     }
 
-    /// Of the simulated time since the process asked last: in which kernels ran, and in which kernels, copies or fills were under way.
+    /// Shares of the simulated time since the process asked last: in which kernels ran, and in which kernels, copies or fills were under
+    /// way.
     fn nvmlDeviceGetUtilizationRates(handle: DeviceHandle, place: Out<Utilization>) {
         place.check()?;
         let used = management::utilization(handle.device()?.1)?;

@@ -9,7 +9,7 @@ use crate::session::state::thread;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 
-/// `cudaDeviceMapHost`: what every context has.
+/// `cudaDeviceMapHost`, a flag that every context has.
 const MAP_HOST: u32 = 0x08;
 
 runtime_api! {

@@ -1,4 +1,4 @@
-//! What devices are: `cudaGetDeviceProperties` in three layouts, and attributes by number.
+//! Properties of devices: `cudaGetDeviceProperties` in three layouts, and attributes by number.
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::device_properties::{DeviceProperties11, DeviceProperties12, DeviceProperties13};

@@ -1,4 +1,4 @@
-//! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
+//! The functions that static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
 
 use crate::abi::arguments::{Dim3, Out, Text};
 use crate::runtime::last_error;

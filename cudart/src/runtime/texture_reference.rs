@@ -14,7 +14,7 @@ use balar_host::{Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// By device and address of the reference: offset in bytes from the start of the bound texture to the address that the program bound.
+/// The offset in bytes from the start of the bound texture to the address that the program bound, by device and address of the reference.
 static BOUND: Mutex<BTreeMap<(u32, usize), u64>> = Mutex::new(BTreeMap::new());
 
 /// A texture reference of the program, as it was registered.

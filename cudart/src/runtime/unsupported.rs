@@ -1,4 +1,5 @@
-//! Functions about things that a simulated node does not have: memory and semaphores of other interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
+//! Functions about things that a simulated node does not have: memory and semaphores of other interfaces, graphics, green contexts. They
+//! refuse as CUDA does on a system without these things; functions that work on handles find none.
 
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;

@@ -1,4 +1,4 @@
-//! Versions, functions of the driver by name, and what tools ask for.
+//! Versions, functions of the driver by name, and questions of tools.
 
 use super::last_error;
 use crate::abi::arguments::{Out, Text};

@@ -1,17 +1,17 @@
-//! What both APIs are made of, as functions that return `Result<_, CudaError>`.
+//! The functions that both APIs share, which return `Result<_, CudaError>`.
 //!
 //! | room | holds |
 //! |---|---|
-//! | [`state`] | what is kept for the process and its threads, without what is done with it |
+//! | [`state`] | the state of the process and its threads, without the functions that use it |
 //! | [`connection`] | the tunnels to the simulator, and calls |
 //! | [`pages`] | pages of a program that become pages of the host window |
-//! | [`accesses`] | what the program itself accesses of managed memory, where a node moves its pages |
-//! | [`addresses`], [`arrays`] | whose memory an address is, copies; arrays, textures and surfaces |
+//! | [`accesses`] | the program's own accesses of managed memory, where a node moves its pages |
+//! | [`addresses`], [`arrays`] | the owners of addresses, copies; arrays, textures and surfaces |
 //! | [`contexts`], [`code`] | contexts; images, modules, kernels |
 //! | [`graph`] | graphs |
-//! | [`order`] | streams and events, what is put into them, capture |
+//! | [`order`] | streams and events, the work that is put into them, capture |
 //! | [`memory`], [`devices`] | memory that programs allocate; devices in use |
-//! | [`tools`], [`api`] | what programs tell profilers; how functions of CUDA become exported C functions |
+//! | [`tools`], [`api`] | programs' messages to profilers; how functions of CUDA become exported C functions |
 //!
 //! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError). A file imports files of its own
 //! room and of rooms above it in this table; and no two files import each other. The connection tells the accesses of calls by a hook.

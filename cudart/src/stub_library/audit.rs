@@ -211,7 +211,7 @@ fn code() -> (&'static [u8], usize) {
     let begin = &raw const balar_audit_begin;
     let offset = |label: *const u8| label.addr() - begin.addr();
     let bytes = offset(&raw const balar_audit_end);
-    // SAFETY: the labels are the ends of what is assembled above, which nothing writes.
+    // SAFETY: the labels are the ends of the code that is assembled above, which nothing writes.
     (unsafe { std::slice::from_raw_parts(begin, bytes) }, offset(&raw const balar_audit_search))
 }
 
@@ -355,7 +355,7 @@ mod tests {
             found
         }
 
-        /// What is opened in place of `name`.
+        /// The file that is opened in place of `name`.
         fn search(&self, name: &str, flag: c_uint) -> String {
             let name = CString::new(name).unwrap();
             // SAFETY: the function has this type, and the name ends with a zero byte.

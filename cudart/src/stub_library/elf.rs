@@ -254,7 +254,7 @@ fn write_segments(writer: &mut Writer<'_>, library: &Library, places: &Places) {
     write_stack_segment(writer);
 }
 
-/// The symbols: the imports, the exports, and the version's own; what finds them, their names and versions.
+/// The symbols (the imports, the exports, and the version's own), the tables that find them, their names and versions.
 fn write_symbols(
     writer: &mut Writer<'_>,
     library: &Library,

@@ -1,4 +1,4 @@
-//! What the files of this folder's libraries have in common: x86-64 shared objects in which every address is an offset in the file.
+//! The common part of the libraries that this folder writes: x86-64 shared objects in which every address is an offset in the file.
 
 use object::elf;
 use object::write::StringId;
@@ -20,7 +20,7 @@ pub fn write_file_header(writer: &mut Writer<'_>) -> object::write::Result<()> {
     })
 }
 
-/// Writes a program header: what the dynamic linker makes of a part of the file.
+/// Writes a program header, which tells the dynamic linker the use of a part of the file.
 pub fn write_segment(writer: &mut Writer<'_>, kind: u32, flags: u32, part: Range<usize>, align: usize) {
     writer.write_program_header(&ProgramHeader {
         p_type: kind,
@@ -52,7 +52,7 @@ pub fn function_symbol(name: StringId, section: Option<SectionIndex>, at: usize,
     }
 }
 
-/// The header of a section that is loaded, of bytes without a structure. `flags` are those beside that.
+/// The header of a section that is loaded and holds bytes without a structure. `flags` are the flags beside the one for loading.
 pub fn section(name: StringId, flags: u32, part: Range<usize>, align: usize) -> SectionHeader {
     SectionHeader {
         name: Some(name),

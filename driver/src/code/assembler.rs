@@ -4,7 +4,7 @@ use super::images::NamedText;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Makes machine code of PTX texts. The driver starts no process and reads no file: whoever makes a driver brings the assembler.
+/// Makes machine code of PTX texts. The driver starts no process and reads no file: the code that makes a driver brings the assembler.
 pub trait Assembler: Debug + Send + Sync {
     /// The cubin of one PTX text, for an architecture: 70. The same text gives the same cubin of a form.
     ///
@@ -26,7 +26,7 @@ pub enum CubinForm {
     Relocatable,
 }
 
-/// What an assembler has made.
+/// The result of an assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
     /// The cubin, in the form that was asked for.
@@ -43,15 +43,15 @@ pub enum AssemblyError {
     /// The text is for a later generation of GPUs.
     #[error("PTX for compute_{target} on a GPU of the generation of sm_{architecture}")]
     Generation {
-        /// What the text is for: 80.
+        /// The architecture in the text: 80.
         target: u32,
-        /// What it was to be assembled for: 70.
+        /// The architecture that it was to be assembled for: 70.
         architecture: u32,
     },
     /// The assembler does not run, or does not know the architecture, in words.
     #[error("{0}")]
     Unavailable(Arc<str>),
-    /// What the assembler says of the text.
+    /// The assembler's message about the text.
     #[error("{0}")]
     Refused(Arc<str>),
 }

@@ -20,7 +20,7 @@ pub type DecodedKernel = Result<Arc<Program>, Arc<str>>;
 /// Linked code, and its kernels for the addresses that variables had.
 #[derive(Debug)]
 pub(crate) struct CachedModule {
-    source: ModuleSource,
+    pub source: ModuleSource,
     pub module: CodeModule,
     forms: Mutex<VecDeque<Arc<DecodedKernels>>>,
 }
@@ -79,16 +79,16 @@ impl ModuleKernel {
     }
 }
 
-/// Code that was loaded, and what the modules that are loaded hold.
+/// Code that was loaded, and the memory that the loaded modules hold.
 #[derive(Debug, Default)]
 pub struct CodeCache {
     /// The most recently used last.
     modules: Mutex<VecDeque<Arc<CachedModule>>>,
-    /// What was allocated for the variables of each module, by GPU and number.
+    /// The memory for the variables of each module, by GPU and number.
     allocated: Mutex<BTreeMap<(ContextId, u32), Vec<u64>>>,
     /// Whether PTX was loaded, and machine code.
     has_loaded: [AtomicBool; 2],
-    /// What made machine code of PTX, where something did.
+    /// The assembler that made machine code of PTX, where there was one.
     assembler: OnceLock<Arc<str>>,
 }
 
@@ -117,8 +117,8 @@ impl CodeCache {
         }
     }
 
-    /// Which code was loaded since the beginning: "ptx", also where there was none, "sass", or "mixed". What made machine code of PTX is
-    /// named behind it: "sass, assembled by ptxas 12.9".
+    /// The kind of code that was loaded since the beginning: "ptx", also where there was none, "sass", or "mixed". The assembler that made
+    /// machine code of PTX is named behind it: "sass, assembled by ptxas 12.9".
     pub fn isa(&self) -> String {
         let isa = match self.has_loaded.each_ref().map(|loaded| loaded.load(Ordering::Relaxed)) {
             [_, false] => "ptx",
@@ -134,12 +134,12 @@ impl CodeCache {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Notes what was allocated for the variables of a GPU's module.
+    /// Notes the memory for the variables of a GPU's module.
     pub(crate) fn note_allocated(&self, context: ContextId, module: u32, addresses: Vec<u64>) {
         self.allocated.lock().unwrap_or_else(PoisonError::into_inner).insert((context, module), addresses);
     }
 
-    /// Forgets what was allocated for a module, and gives it; `None` where the module is not loaded.
+    /// Forgets the memory of a module, and gives it; `None` where the module is not loaded.
     pub(crate) fn take_allocated(&self, context: ContextId, module: u32) -> Option<Vec<u64>> {
         self.allocated.lock().unwrap_or_else(PoisonError::into_inner).remove(&(context, module))
     }

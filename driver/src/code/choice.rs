@@ -3,6 +3,7 @@
 use super::assembler::{Assembled, Assembler, AssemblyError, CubinForm};
 use super::error::LoadError;
 use super::images::{ModulePart, NamedText, cubins, parts, texts};
+use super::replacement::Replacement;
 use super::source::{ModuleSource, PtxOrigin};
 use balar_isa::fatbin::ImageError;
 use balar_isa::sass;
@@ -20,18 +21,20 @@ pub enum IsaChoice {
     Sass,
 }
 
-/// Which code of modules is loaded, and what assembles PTX where machine code is chosen and there is none.
+/// The choice of the code of modules, and the assembler for PTX where machine code is chosen and there is none.
 #[derive(Clone, Debug, Default)]
 pub struct CodeChoice {
     /// PTX or machine code.
     pub isa: IsaChoice,
     /// The assembler, where there is one.
     pub assembler: Option<Arc<dyn Assembler>>,
+    /// Code for single kernels of programs in place of their own.
+    pub replacements: Vec<Replacement>,
 }
 
 impl From<IsaChoice> for CodeChoice {
     fn from(isa: IsaChoice) -> CodeChoice {
-        CodeChoice { isa, assembler: None }
+        CodeChoice { isa, ..CodeChoice::default() }
     }
 }
 
@@ -119,7 +122,7 @@ impl CodeChoice {
     }
 }
 
-/// Assembles what is PTX of a module: one text as a whole, several parts to be linked with each other.
+/// Assembles the PTX of a module: one text as a whole, several parts to be linked with each other.
 fn assembled(
     assembler: &dyn Assembler,
     parts: Vec<ModulePart>,
@@ -144,7 +147,7 @@ fn assembled(
     Ok(ModuleSource::Machine { cubins, origin })
 }
 
-/// Why machine code is not found, where PTX would do if somebody assembled it.
+/// The error that machine code is missing, for images whose PTX an assembler could turn into it.
 fn no_assembler(missing: LoadError) -> LoadError {
     match missing {
         LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } } => {

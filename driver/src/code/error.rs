@@ -5,6 +5,7 @@ use balar_host::CudaError;
 use balar_isa::fatbin::ImageError;
 use balar_isa::machine::MachineError;
 use balar_isa::ptx::PtxErrors;
+use std::sync::Arc;
 
 /// Why a module was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,7 @@ pub enum LoadError {
     Image {
         /// The image's name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         error: ImageError,
     },
     /// The PTX texts.
@@ -25,7 +26,7 @@ pub enum LoadError {
     Machine {
         /// The files.
         name: String,
-        /// What is wrong with them.
+        /// The mistake in them.
         error: MachineError,
     },
     /// Machine code is asked for, and nothing makes any of the PTX texts.
@@ -33,7 +34,7 @@ pub enum LoadError {
     NoAssembler {
         /// The code.
         name: String,
-        /// What there is instead of machine code.
+        /// The code that it has instead of machine code.
         found: String,
     },
     /// Machine code is asked for, and the assembler does not make any of the PTX texts.
@@ -47,12 +48,22 @@ pub enum LoadError {
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
+    /// Code that the user gives a kernel.
+    #[error("--code: {file} cannot take the place of the code of {kernel}: {why}")]
+    Replacement {
+        /// The kernel.
+        kernel: Arc<str>,
+        /// The file.
+        file: String,
+        /// Why not.
+        why: String,
+    },
     /// The memory has no room for what it needs.
     #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
     Memory {
         /// The parts of the module.
         name: String,
-        /// What did not fit.
+        /// The part that did not fit.
         what: String,
         /// Bytes of it.
         bytes: u64,
@@ -70,7 +81,9 @@ impl LoadError {
     pub fn cuda_error(&self) -> CudaError {
         match self {
             error if error.is_for_other_gpus() => CudaError::NoKernelImageForDevice,
-            LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
+            LoadError::Image { .. } | LoadError::Machine { .. } | LoadError::Replacement { .. } => {
+                CudaError::InvalidKernelImage
+            }
             LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Refused(_), .. } => CudaError::InvalidPtx,
             LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {
                 CudaError::NoKernelImageForDevice

@@ -1,4 +1,4 @@
-//! What images (fatbin containers, PTX, cubins) have for a GPU.
+//! The code for a GPU in images (fatbin containers, PTX, cubins).
 
 use balar_isa::fatbin::{self, CubinImage, ImageError, PtxText};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn is_linked((_, bytes): &NamedCubin) -> bool {
     fatbin::cubin(bytes).is_some_and(|cubin| !cubin.is_relocatable)
 }
 
-/// The name of a part of a module that has none of its own.
+/// The name of a part of a module that has no name of its own.
 fn part_name(name: &str, number: usize, extension: &str) -> String {
     match number {
         0 => format!("{name}.{extension}"),
@@ -30,7 +30,7 @@ fn part_name(name: &str, number: usize, extension: &str) -> String {
     }
 }
 
-/// The PTX texts of an image: none, where it is what the linker made of the pieces before it, and has nothing for this GPU.
+/// The PTX texts of an image: none, where the linker made the image of the pieces before it, and it has nothing for this GPU.
 fn texts_of(image: &[u8], compute_capability: (u32, u32), is_behind_pieces: bool) -> Result<Vec<PtxText>, ImageError> {
     match fatbin::texts(image, compute_capability) {
         Err(ImageError::NoCode { .. }) if is_behind_pieces && fatbin::is_linked(image) => Ok(Vec::new()),
@@ -68,13 +68,13 @@ pub(super) fn cubins(
         }
     }
     if cubins.iter().any(is_linked) {
-        // Pieces are there beside what the linker made of them.
+        // Pieces are there beside the linker's output for them.
         cubins.retain(is_linked);
     }
     Ok(cubins)
 }
 
-/// Machine code that is to be linked, of images that have some, and PTX of the others; `None` where there is an image of neither.
+/// Machine code that is to be linked, for images that have some, and PTX of the others; `None` where there is an image of neither.
 pub(super) fn parts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Option<Vec<ModulePart>> {
     let mut parts: Vec<ModulePart> = Vec::new();
     for image in images {

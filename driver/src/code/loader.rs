@@ -1,7 +1,9 @@
-//! Loading code: before the run that of a built-in workload, during it whatever programs load.
+//! Loading code: the code of a built-in workload before the run, the modules of programs during it.
 
-use super::cache::{CodeCache, ModuleKernel};
+use super::cache::{CachedModule, CodeCache, ModuleKernel};
+use super::choice::CodeChoice;
 pub use super::error::LoadError;
+use super::module::CodeModule;
 use super::source::ModuleSource;
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::effect::MemoryChange;
@@ -9,12 +11,13 @@ use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, Variable
 use balar_isa::machine::Placement;
 use balar_isa::module;
 use balar_protocol::ContextId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
 const ALIGNMENT: u64 = 256;
 
-/// What a module needs room for.
+/// A part of a module that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// A variable: a managed one in the host window, any other in the GPU's memory.
@@ -30,7 +33,7 @@ pub trait ModuleMemory {
     /// The address of `bytes` new bytes, at a multiple of `alignment`, a power of two; `None` where there are none left.
     fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64>;
 
-    /// Gives back what [`Self::allocate`] gave.
+    /// Gives back memory of [`Self::allocate`].
     fn free(&mut self, address: u64);
 }
 
@@ -49,6 +52,8 @@ pub struct LoadRequest<'a> {
     pub heap_bytes: Option<u64>,
     /// Bytes for launches that wait, which are set aside where kernels of the module launch kernels; `None` where the context has them.
     pub launch_bytes: Option<u64>,
+    /// Which code kernels get in place of the module's, where there is any.
+    pub replacements: Option<&'a CodeChoice>,
 }
 
 /// A module that was loaded.
@@ -62,7 +67,7 @@ pub struct LoadedModule {
     pub heap: Option<(u64, u64)>,
     /// Where launches of its kernels wait, if that was set aside for it: first address, bytes.
     pub launches: Option<(u64, u64)>,
-    /// What the user should know.
+    /// A warning for the user.
     pub warning: Option<String>,
 }
 
@@ -86,8 +91,8 @@ impl ModuleLoader {
         }
     }
 
-    /// Loads a module: places its variables and, where its kernels allocate, the device heap; leaves what memory needs in
-    /// `changes`, initial values included; and adds kernels and variables to the tables.
+    /// Loads a module: places its variables and, where its kernels allocate, the device heap; leaves the changes of memory in `changes`,
+    /// initial values included; and adds kernels and variables to the tables.
     ///
     /// # Errors
     ///
@@ -103,27 +108,19 @@ impl ModuleLoader {
         let module = &cached.module;
         module.check_target(request.compute_capability)?;
         let placements = module.placements();
-        let mut addresses = Vec::with_capacity(placements.len());
-        let mut allocated = Vec::new();
-        for placement in &placements {
-            if module.is_number(placement) {
-                addresses.push(self.symbols.number_reference());
-                continue;
-            }
-            match place(placement, request, memory) {
-                Ok(address) => {
-                    addresses.push(address);
-                    allocated.push(address);
-                }
-                Err(error) => return Err(give_back(allocated, memory, error)),
-            }
-        }
-        let heap_bytes = request.heap_bytes.filter(|_| module.allocates());
+        let (addresses, mut allocated) = self.places(module, &placements, request, memory)?;
+        let mut replaced = match self.replaced(request, module, &addresses) {
+            Ok(replaced) => replaced,
+            Err(error) => return Err(give_back(allocated, memory, error)),
+        };
+        let any = |is: fn(&CodeModule) -> bool| is(module) || replaced.values().any(|kernel| is(&kernel.module.module));
+        let (allocates, launches) = (any(CodeModule::allocates), any(CodeModule::launches));
+        let heap_bytes = request.heap_bytes.filter(|_| allocates);
         let heap = match set_aside(heap_bytes, (Room::Heap, "the device heap"), request, memory) {
             Ok(heap) => heap,
             Err(error) => return Err(give_back(allocated, memory, error)),
         };
-        let launch_bytes = request.launch_bytes.filter(|_| module.launches());
+        let launch_bytes = request.launch_bytes.filter(|_| launches);
         let launches = match set_aside(launch_bytes, (Room::Launches, "launches of its kernels"), request, memory) {
             Ok(launches) => launches,
             Err(error) => {
@@ -174,15 +171,17 @@ impl ModuleLoader {
         let decoded = cached.kernels(&addresses);
         let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
         for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
+            let kernel = replaced.remove(&number).unwrap_or_else(|| ModuleKernel {
+                module: Arc::clone(&cached),
+                decoded: Arc::clone(&decoded),
+                name: Arc::clone(&name),
+                number,
+            });
+            let CachedModule { module, source, .. } = &*kernel.module;
             let (ptx_version, binary_version) = module.versions(&name, request.compute_capability);
-            let ptx_version = request.source.target().unwrap_or(ptx_version);
+            let ptx_version = source.target().unwrap_or(ptx_version);
             let kernel = KernelSource {
-                kernel: ModuleKernel {
-                    module: Arc::clone(&cached),
-                    decoded: Arc::clone(&decoded),
-                    name: Arc::clone(&name),
-                    number,
-                },
+                kernel,
                 programs: Arc::clone(&self.programs),
                 id: self.programs.reserve(),
                 constant_bytes,
@@ -196,6 +195,67 @@ impl ModuleLoader {
         self.code.note_allocated(request.context, request.module, allocated);
         self.code.note_loaded(request.source);
         Ok(loaded)
+    }
+
+    /// The address or number of each placement, and the addresses that were allocated for them.
+    fn places(
+        &self,
+        module: &CodeModule,
+        placements: &[Placement],
+        request: &LoadRequest,
+        memory: &mut dyn ModuleMemory,
+    ) -> Result<(Vec<u64>, Vec<u64>), LoadError> {
+        let mut addresses = Vec::with_capacity(placements.len());
+        let mut allocated = Vec::new();
+        for placement in placements {
+            if module.is_number(placement) {
+                addresses.push(self.symbols.number_reference());
+                continue;
+            }
+            match place(placement, request, memory) {
+                Ok(address) => {
+                    addresses.push(address);
+                    allocated.push(address);
+                }
+                Err(error) => return Err(give_back(allocated, memory, error)),
+            }
+        }
+        Ok((addresses, allocated))
+    }
+
+    /// The kernels of a module that run other code than its own, by their numbers. The other code uses the module's variables, which have
+    /// their places.
+    fn replaced(
+        &self,
+        request: &LoadRequest,
+        module: &CodeModule,
+        addresses: &[u64],
+    ) -> Result<BTreeMap<usize, ModuleKernel>, LoadError> {
+        let mut replaced = BTreeMap::new();
+        let Some(choice) = request.replacements.filter(|choice| !choice.replacements.is_empty()) else {
+            return Ok(replaced);
+        };
+        for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
+            let Some(replacement) = choice.replacements.iter().rev().find(|it| it.is_for(&name)) else { continue };
+            let source = choice.of_images(&[&replacement.code], &replacement.file, request.compute_capability)?;
+            let other = self.code.linked(&source)?;
+            other.module.check_target(request.compute_capability)?;
+            let refused =
+                |why: String| LoadError::Replacement { kernel: Arc::clone(&name), file: replacement.file.clone(), why };
+            let kernels = other.module.kernels();
+            let Some(own_number) = kernels.iter().position(|(other, _)| *other == name) else {
+                let names: Vec<&str> = kernels.iter().map(|(name, _)| &**name).collect();
+                return Err(refused(format!("it has no kernel of this name; it has: {}", names.join(", "))));
+            };
+            if kernels[own_number].1 != slots {
+                return Err(refused("its kernel has other parameters".to_owned()));
+            }
+            let shared = shared_addresses(&other.module, module, addresses).map_err(refused)?;
+            let decoded = other.kernels(&shared);
+            self.code.note_loaded(&source);
+            replaced.insert(number, ModuleKernel { module: other, decoded, name, number: own_number });
+        }
+        Ok(replaced)
     }
 
     /// Ends a module: nothing of its code runs any more. Its variables end. Of the built-in module 0 or one that is not
@@ -221,6 +281,20 @@ impl ModuleLoader {
     }
 }
 
+/// The addresses of what `other` needs, which are those of variables of a module that is loaded; or why it cannot have them, in words.
+fn shared_addresses(other: &CodeModule, module: &CodeModule, addresses: &[u64]) -> Result<Vec<u64>, String> {
+    let variables = module.variables();
+    let address_of = |placement: &Placement| {
+        if matches!(other, CodeModule::Machine(_)) {
+            return Err("it is machine code with variables, whose places differ from those of the program's".to_owned());
+        }
+        let found = variables.iter().find(|it| it.name == placement.name && it.bytes >= placement.bytes);
+        let address = found.map(|it| addresses[it.placement] + it.offset);
+        address.ok_or_else(|| format!("it has a variable `{}`, which the program's code has not", placement.name))
+    };
+    other.placements().iter().map(address_of).collect()
+}
+
 /// The address of what needs a place.
 fn place(placement: &Placement, request: &LoadRequest, memory: &mut dyn ModuleMemory) -> Result<u64, LoadError> {
     let room = Room::Variable(kind_of(placement.kind));
@@ -229,7 +303,7 @@ fn place(placement: &Placement, request: &LoadRequest, memory: &mut dyn ModuleMe
     address.ok_or_else(|| no_room(request, format!("its variable {}", placement.name), placement.bytes))
 }
 
-/// Room that the context is to have from now on, of so many bytes: first address, bytes. `None` where none is wanted.
+/// Memory that the context is to have from now on, of so many bytes: first address, bytes. `None` where none is wanted.
 fn set_aside(
     bytes: Option<u64>,
     (room, what): (Room, &str),
@@ -245,7 +319,7 @@ fn no_room(request: &LoadRequest, what: String, bytes: u64) -> LoadError {
     LoadError::Memory { name: request.source.names(), what, bytes }
 }
 
-/// Frees what was allocated before something failed.
+/// Frees the memory that was allocated before a failure.
 fn give_back(allocated: Vec<u64>, memory: &mut dyn ModuleMemory, error: LoadError) -> LoadError {
     allocated.into_iter().for_each(|address| memory.free(address));
     error

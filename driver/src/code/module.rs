@@ -1,4 +1,4 @@
-//! Code that was read and linked, PTX or machine code: what a module asks for and what it holds.
+//! Code that was read and linked, PTX or machine code: its needs and its contents.
 
 use super::error::LoadError;
 use super::source::ModuleSource;
@@ -43,7 +43,7 @@ impl CodeModule {
         }
     }
 
-    /// What needs a place: of PTX each variable, of machine code whole sections.
+    /// The parts that need memory: each variable of PTX, whole sections of machine code.
     pub fn placements(&self) -> Vec<Placement> {
         match self {
             CodeModule::Ptx(module) => {

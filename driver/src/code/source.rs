@@ -22,7 +22,7 @@ pub enum ModuleSource {
 /// Where machine code comes from that a program has brought as PTX.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxOrigin {
-    /// What has assembled it: "ptxas 12.9".
+    /// Its assembler: "ptxas 12.9".
     pub assembler: Arc<str>,
     /// The architecture that the PTX is for.
     pub target: u32,
@@ -34,7 +34,7 @@ impl ModuleSource {
         ModuleSource::Machine { cubins, origin: None }
     }
 
-    /// The architecture that its PTX is for, of machine code that was assembled.
+    /// For machine code that was assembled, the architecture of its PTX.
     pub(crate) fn target(&self) -> Option<u32> {
         match self {
             ModuleSource::Machine { origin, .. } => origin.as_ref().map(|origin| origin.target),

@@ -8,9 +8,10 @@ use balar_protocol::cuda::{Code, ProgramId};
 use dashmap::DashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The decoded kernels of the node, by number. A launch carries its code; a saved state names it by its number alone.
+/// The decoded kernels of the node, by number. A launch carries its code; a saved state names it by its number alone. Threads meet here: that
+/// of the host's driver adds kernels while those of other shards look up what the states of their units name.
 #[derive(Debug, Default)]
 pub struct ProgramTable {
     codes: DashMap<ProgramId, Code>,
@@ -48,14 +49,14 @@ impl ProgramTable {
     }
 }
 
-/// What a launch needs to know of a loaded kernel.
+/// The facts about a loaded kernel that a launch needs.
 #[derive(Clone, Debug, Default)]
 pub struct KernelInfo {
     /// Its name in the PTX.
     pub name: Arc<str>,
     /// Its code.
     pub code: Code,
-    /// What it asks of an SM.
+    /// Its demands on an SM.
     pub resources: Resources,
     /// Size of its parameter block, bytes.
     pub parameter_bytes: u32,
@@ -82,7 +83,7 @@ const SUB_CORES: u32 = 4;
 pub const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 impl KernelInfo {
-    /// What `cudaFuncGetAttributes` tells before a program sets any.
+    /// The attributes that `cudaFuncGetAttributes` tells before a program sets any.
     pub fn attributes(&self) -> FunctionAttributes {
         let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
         let compiled_for =
@@ -106,7 +107,7 @@ impl KernelInfo {
 /// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
 pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
-/// A kernel of a module, and what only the place where it is loaded tells of it.
+/// A kernel of a module, with the facts that depend on the place where it is loaded.
 #[derive(Debug)]
 pub(crate) struct KernelSource {
     pub kernel: ModuleKernel,
@@ -145,14 +146,22 @@ enum Entry {
     Loaded(Arc<KernelInfo>),
 }
 
+/// What is loaded, by context, module and name. One thread at a time has to do with it: the one that loads code before the run, then that of
+/// the host's driver.
+type ByModule<N, T> = Mutex<BTreeMap<(ContextId, u32), BTreeMap<N, T>>>;
+
+fn locked<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The kernels that are loaded, by context, module and name. The driver of the simulated host looks them up at each launch.
 #[derive(Debug, Default)]
 pub struct KernelTable {
-    kernels: DashMap<(ContextId, u32), BTreeMap<Arc<str>, Entry>>,
+    kernels: ByModule<Arc<str>, Entry>,
 }
 
 impl KernelTable {
-    /// Adds `kernel` to those of a context's module; one of the same name is replaced.
+    /// Adds `kernel` to the kernels of a context's module, and replaces one of the same name.
     pub fn insert(&self, context: ContextId, module: u32, kernel: KernelInfo) {
         self.add(context, module, kernel.name.clone(), Entry::Loaded(Arc::new(kernel)));
     }
@@ -164,13 +173,13 @@ impl KernelTable {
     }
 
     fn add(&self, context: ContextId, module: u32, name: Arc<str>, entry: Entry) {
-        self.kernels.entry((context, module)).or_default().insert(name, entry);
+        locked(&self.kernels).entry((context, module)).or_default().insert(name, entry);
     }
 
     /// The kernel `name` of a context's module.
     pub fn find(&self, context: ContextId, module: u32, name: &str) -> Option<LoadedKernel> {
         // Nothing is decoded while the table is locked.
-        let entry = self.kernels.get(&(context, module))?.get(name).cloned()?;
+        let entry = locked(&self.kernels).get(&(context, module))?.get(name).cloned()?;
         Some(match entry {
             Entry::Loaded(kernel) => Ok(kernel),
             Entry::Source(source) => source.1.get_or_init(|| source.0.load()).clone(),
@@ -179,12 +188,12 @@ impl KernelTable {
 
     /// Forgets the kernels of a module; gives their programs.
     pub fn remove(&self, context: ContextId, module: u32) -> Vec<ProgramId> {
-        let removed = self.kernels.remove(&(context, module)).into_iter();
+        let removed = locked(&self.kernels).remove(&(context, module));
         let program = |entry| match entry {
             Entry::Loaded(kernel) => Some(kernel.code.id()),
             Entry::Source(source) => Some(source.1.get()?.as_ref().ok()?.code.id()),
         };
-        removed.flat_map(|(_, kernels)| kernels.into_values()).filter_map(program).collect()
+        removed.into_iter().flat_map(BTreeMap::into_values).filter_map(program).collect()
     }
 }
 
@@ -195,7 +204,7 @@ pub struct Symbol {
     pub address: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: VariableKind,
 }
 
@@ -205,7 +214,7 @@ const FIRST_REFERENCE: u32 = 1 << 31;
 /// Where the variables of loaded modules lie, by context, module and name.
 #[derive(Debug, Default)]
 pub struct SymbolTable {
-    symbols: DashMap<(ContextId, u32), BTreeMap<Box<str>, Symbol>>,
+    symbols: ByModule<Box<str>, Symbol>,
     /// References of machine code that have got a number.
     references: AtomicU32,
 }
@@ -216,14 +225,14 @@ impl SymbolTable {
         u64::from(FIRST_REFERENCE | self.references.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Adds a variable to those of a context's module; one of the same name is replaced.
+    /// Adds a variable to the variables of a context's module, and replaces one of the same name.
     pub fn insert(&self, context: ContextId, module: u32, name: &str, symbol: Symbol) {
-        self.symbols.entry((context, module)).or_default().insert(name.into(), symbol);
+        locked(&self.symbols).entry((context, module)).or_default().insert(name.into(), symbol);
     }
 
     /// The variable `name` of a context's module.
     pub fn find(&self, context: ContextId, module: u32, name: &str) -> Option<Symbol> {
-        self.symbols.get(&(context, module))?.get(name).copied()
+        locked(&self.symbols).get(&(context, module))?.get(name).copied()
     }
 
     /// Are all of these addresses in one variable of a context's module?
@@ -232,16 +241,16 @@ impl SymbolTable {
             let offset = address.checked_sub(symbol.address);
             offset.and_then(|offset| symbol.bytes.checked_sub(offset)).is_some_and(|room| room >= bytes)
         };
-        self.symbols.get(&(context, module)).is_some_and(|symbols| symbols.values().any(holds))
+        locked(&self.symbols).get(&(context, module)).is_some_and(|symbols| symbols.values().any(holds))
     }
 
     /// Forgets the variables of a module.
     pub fn remove(&self, context: ContextId, module: u32) {
-        self.symbols.remove(&(context, module));
+        locked(&self.symbols).remove(&(context, module));
     }
 }
 
-/// The tables of the host's driver: what is loaded, and the code of it.
+/// The tables of the host's driver: loaded modules and their code.
 #[derive(Clone, Debug, Default)]
 pub struct DriverTables {
     /// The kernels loaded for each GPU.

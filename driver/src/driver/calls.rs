@@ -1,4 +1,4 @@
-//! What each CUDA call does: which part it goes to.
+//! The way of each CUDA call to the part that performs it.
 
 use super::parts::{Driver, DriverState};
 use crate::effect::MemoryChange;
@@ -11,8 +11,7 @@ use balar_host::{Call, CallResult, CudaError};
 use balar_protocol::ContextId;
 
 impl Driver {
-    /// What becomes of a thread's call, once its host part is over. The call may have to wait; then what it waits for may
-    /// be over already.
+    /// Performs a thread's call, once its host part is over. The call may have to wait; the work that it waits for may be over already.
     pub fn call(&mut self, caller: Caller, call: Call) -> Result<Outcome, CudaError> {
         let context = caller.context;
         let outcome = match call {
@@ -30,7 +29,7 @@ impl Driver {
         self.noted(context, outcome)
     }
 
-    /// What a call waited for is over, and it goes on ([`Then::goes_on`]).
+    /// The work that a call waited for is over, and the call goes on ([`Then::goes_on`]).
     pub fn goes_on(&mut self, caller: Caller, then: Then) -> Result<Outcome, CudaError> {
         let context = caller.context;
         let outcome = match then {
@@ -55,7 +54,7 @@ impl Driver {
         self.state.processes.sticky_error(context, &mut self.effects)
     }
 
-    /// What a call waited for is over. Gives the error that it returns, if its context has failed.
+    /// The work that a call waited for is over. Gives the error that the call returns, if its context has failed.
     pub fn finish(&mut self, context: ContextId, then: Then) -> Option<CallResult> {
         let reset = matches!(then, Then::Reset);
         let Driver { code, state, effects, .. } = self;

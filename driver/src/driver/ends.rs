@@ -1,4 +1,4 @@
-//! How contexts and processes end, and what goes with them.
+//! How contexts and processes end, and the things that end with them.
 
 use super::parts::{Driver, DriverState};
 use crate::effect::{Effect, MemoryChange};

@@ -69,7 +69,7 @@ impl Driver {
         }
     }
 
-    /// Checks nodes, and finds out what they do: kernels are of the named range that the graph was launched in.
+    /// Checks nodes, and finds out their work. Kernels belong to the named range that the graph was launched in.
     fn check_nodes(
         &mut self,
         context: ContextId,

@@ -1,4 +1,4 @@
-//! The driver and its parts: what it is made of, its state, and what can be asked of it.
+//! The driver and its parts: its settings, its state, and the questions that it answers.
 
 use crate::code::CodeChoice;
 use crate::code::tables::DriverTables;
@@ -18,12 +18,12 @@ use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a driver is made for.
+/// The settings of a driver.
 #[derive(Clone, Debug, Default)]
 pub struct DriverSettings {
     /// The GPUs, in the order of the topology.
     pub gpus: Vec<GpuDescription>,
-    /// By GPU: addresses without memory that programs can reserve.
+    /// The addresses without memory that programs can reserve, by GPU.
     pub reservable: Vec<Range<u64>>,
     /// Whether there is pinned and managed memory.
     pub has_host_window: bool,
@@ -35,12 +35,12 @@ pub struct DriverSettings {
     pub code: CodeChoice,
     /// Which launches and copies are timed.
     pub detail: DetailChoice,
-    /// Nodes that a program could run on instead, with the compute capability of their GPUs: what is named where an image has no code for
-    /// this one's.
+    /// Nodes that a program could run on instead, with the compute capability of their GPUs: messages name them where an image has no code
+    /// for this node's GPU.
     pub other_nodes: &'static [OtherNode],
 }
 
-/// What the driver has moved and handed out.
+/// The memory that the driver has moved and handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Bytes copied from host to device.
@@ -137,7 +137,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Is what a call waits for over?
+    /// Is the work that a call waits for over?
     pub fn is_over(&self, until: &Until) -> bool {
         let DriverState { processes, memory, order, .. } = &self.state;
         let operations = &order.operations;
@@ -174,7 +174,7 @@ impl Driver {
         self.state.processes.get(process)?.last_error.as_ref()
     }
 
-    /// Why a context has failed, of the first one that has and was not reset.
+    /// Why a context has failed: the first one that has failed and was not reset.
     pub fn failure(&self) -> Option<&ContextFailure> {
         self.state.processes.failure()
     }
@@ -204,12 +204,12 @@ impl Driver {
         self.state.order.operations.of_launch(launch)
     }
 
-    /// What a copy engine works on.
+    /// The work of a copy engine, by its number.
     pub fn copy_under_way(&self, id: CopyId) -> Option<&CopyUnderWay> {
         self.state.copies.under_way(id)
     }
 
-    /// Bytes of a GPU's memory that are not allocated, and all bytes; none of a GPU that there is not.
+    /// Bytes of a GPU's memory that are not allocated, and all bytes; 0 for a GPU that does not exist.
     pub fn memory_of_gpu(&self, gpu: usize) -> (u64, u64) {
         self.state.memory.of_gpu(gpu)
     }
@@ -219,7 +219,7 @@ impl Driver {
         Issued { launches: self.state.launches.next(), copies: self.state.copies.next() }
     }
 
-    /// What it has moved and handed out.
+    /// The memory that it has moved and handed out.
     pub fn totals(&self) -> Totals {
         let moved = self.state.copies.moved;
         let (host_window_maximum, device_memory_maximum) = self.state.memory.maxima();

@@ -1,4 +1,4 @@
-//! How work begins, and what follows when it is over.
+//! How work begins, and what follows its end.
 
 use super::parts::{Driver, DriverState};
 use crate::effect::{Effect, MemoryChange};
@@ -15,7 +15,7 @@ use balar_protocol::managed::HostPages;
 use std::sync::Arc;
 
 impl Driver {
-    /// Begins what has nothing left to wait for. `now` is what the events that are recorded will tell.
+    /// Begins work that has nothing left to wait for. `now` is the time that recorded events will tell.
     pub fn begin(&mut self, now: SimTime) {
         self.state.processes.end_images(&self.state.order.operations, &mut self.effects);
         self.forget_ended();
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// What is to be done since it was asked last, in order.
+    /// Moves the effects since the last call of this function into `into`, in order.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
         self.state.memory.tell_reserved(into);
         self.effects.take(into);
@@ -115,7 +115,7 @@ impl Driver {
         Some((copy.delivery, data))
     }
 
-    /// The driver of unified memory is done with what it was asked under this number.
+    /// The driver of unified memory has done its work of this number.
     pub fn managed_done(&mut self, id: u32) {
         let DriverState { memory, order, copies, .. } = &mut self.state;
         match memory.unified.done(id) {

@@ -43,7 +43,7 @@ impl Driver {
         if waits { Ok(Outcome::Waits(Wait::operations(vec![number]))) } else { order.wait_for_room(context) }
     }
 
-    /// What an asynchronous call does when its turn has come, and what it waits for beyond the order of its stream.
+    /// The work of an asynchronous call when its turn has come, and the work that it waits for beyond the order of its stream.
     pub(super) fn work_of(
         &mut self,
         context: ContextId,

@@ -1,4 +1,4 @@
-//! A driver as a whole: its state can be saved, and what calls wait for comes to an end.
+//! A driver as a whole: its state can be saved, and waits of calls come to an end.
 
 use super::*;
 use crate::code::tables::{DriverTables, KernelInfo};
@@ -43,7 +43,7 @@ fn launch(stream: u32) -> Call {
     })
 }
 
-/// What the driver wants done, in words.
+/// The effects of the driver, in words.
 fn wanted(driver: &mut Driver) -> Vec<String> {
     driver.begin(SimTime(7));
     let mut effects = Vec::new();
@@ -51,7 +51,7 @@ fn wanted(driver: &mut Driver) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
-/// Makes calls that leave something of every kind; then others on what it left, whose outcomes and effects it gives.
+/// Makes calls that leave something of every kind; then makes others on these things, and gives their outcomes and effects.
 fn before(driver: &mut Driver) {
     let calls = [
         Call::StreamCreate { non_blocking: true, priority: -1 },

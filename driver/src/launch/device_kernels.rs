@@ -1,4 +1,4 @@
-//! The kernels that kernels can launch: what a launch of one of these carries with it.
+//! The kernels that kernels can launch, and the facts about them that the launch of such a kernel carries with it.
 
 use super::stacks::LargerStacks;
 use crate::code::tables::{KernelInfo, KernelTable, ProgramTable};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct DeviceKernels(BTreeMap<ProgramId, Arc<[DeviceKernel]>>);
 
-/// Where the kernels of a module are looked for, and as what they run.
+/// The kernels of a module, and the settings with which they run.
 pub(crate) struct ModuleKernels<'a> {
     pub context: ContextId,
     /// The module.
@@ -29,7 +29,7 @@ pub(crate) struct ModuleKernels<'a> {
 }
 
 impl DeviceKernels {
-    /// What is true of kernels has changed.
+    /// Forgets all, because facts about kernels have changed.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -86,7 +86,7 @@ impl ModuleKernels<'_> {
     }
 }
 
-/// A kernel of which nothing but its name is known.
+/// A kernel that nothing is known of but its name.
 fn nothing(address: u64, name: Arc<str>) -> DeviceKernel {
     DeviceKernel {
         address,

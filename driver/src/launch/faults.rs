@@ -1,16 +1,17 @@
-//! What a kernel's fault is to the program: an error, and words.
+//! A kernel's fault as the program sees it: an error, and words.
 
 use crate::process::context::ContextFailure;
+use crate::readable_names::readable_names;
 use balar_host::CudaError;
 use balar_isa::program::lanes;
 use balar_protocol::cuda::{FaultCause, KernelFault};
 
 /// Why the context of a kernel with blocks of this extent has failed.
 pub(crate) fn failure_of(fault: &KernelFault, block: [u32; 3]) -> ContextFailure {
-    ContextFailure::new(error_of(&fault.cause), fault.to_string(), words_of(fault, block))
+    ContextFailure::new(error_of(&fault.cause), readable_names(&fault.to_string()), words_of(fault, block))
 }
 
-/// What CUDA itself prints of a fault: a line for each thread of the warp.
+/// The words that CUDA itself prints about a fault: a line for each thread of the warp.
 fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
     let FaultCause::AssertionFailed { message, file, line, function, lanes: failed } = &fault.cause else {
         return None;

@@ -1,4 +1,4 @@
-//! Launches: what a program has asked for becomes a kernel for the CTA scheduler.
+//! Launches: the request of a program becomes a kernel for the CTA scheduler.
 
 use super::loaded_code::LoadedCode;
 use super::stacks::LargerStacks;
@@ -15,7 +15,7 @@ use balar_protocol::{ContextId, DetailChoice, GpuDescription};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
+/// The grid workspace that the kernels of a cooperative launch find: its size, and the word of the grid's barrier, zero
 /// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
 const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 
@@ -35,7 +35,7 @@ pub(crate) struct AskedLaunch<'a> {
     pub priority: i32,
 }
 
-/// What launches need beside their own state.
+/// The parts of the driver that launches need beside their own state.
 pub(crate) struct LaunchNeeds<'a> {
     pub code: &'a mut LoadedCode,
     /// The process that asks.

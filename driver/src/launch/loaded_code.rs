@@ -36,7 +36,7 @@ pub(crate) struct LoadedCode {
 }
 
 impl LoadedCode {
-    /// That of `tables` alone.
+    /// The loaded code of `tables` alone.
     pub fn new(
         tables: &DriverTables,
         choice: CodeChoice,
@@ -65,7 +65,7 @@ impl LoadedCode {
         Ok(())
     }
 
-    /// What launches of kernels may ask for has changed.
+    /// Notes that limits of kernels' launches have changed.
     pub fn limits_change(&mut self) {
         self.device_kernels.clear();
     }
@@ -91,7 +91,7 @@ impl LoadedCode {
         })
     }
 
-    /// What programs can ask of a kernel.
+    /// The attributes of a kernel that programs can ask for.
     pub fn attributes(
         &self,
         context: ContextId,
@@ -172,7 +172,15 @@ impl LoadedCode {
         let module = own.modules.next();
         let heap_bytes = own.context(context).heap_wanted();
         let launch_bytes = own.context(context).launch_bytes_wanted();
-        let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes, launch_bytes };
+        let request = LoadRequest {
+            context,
+            compute_capability,
+            module,
+            source: &source,
+            heap_bytes,
+            launch_bytes,
+            replacements: Some(&self.choice),
+        };
         let mut room = memory.for_modules(context);
         let mut changes = Vec::new();
         let loaded = self.loader.load(&request, &mut changes, &mut room)?;

@@ -1,4 +1,4 @@
-//! Kernels and their launches: the code that is loaded, what is checked, what a launch carries with it, and what its fault is.
+//! Kernels and their launches: the loaded code, the checks of a launch, the contents of a launch, and the meaning of its fault.
 
 mod device_kernels;
 pub(crate) mod faults;

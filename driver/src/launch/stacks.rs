@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Programs with larger stacks, by what they were made of and the stack: their numbers and the local memory of a thread.
+/// Programs with larger stacks, by the original program and the stack: their numbers and the local memory of a thread.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LargerStacks(BTreeMap<(ProgramId, u32), (Code, u32)>);
 

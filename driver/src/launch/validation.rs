@@ -1,4 +1,4 @@
-//! What is checked of a launch before the GPU sees it.
+//! The checks of a launch before the GPU sees it.
 
 use crate::code::tables::KernelInfo;
 use crate::outcome::Failure;

@@ -1,12 +1,12 @@
 //! Device memory as the CUDA driver hands it out.
 //!
-//! Allocations are aligned to 256 bytes. Those below 2 MiB share segments of 2 MiB, larger ones take whole segments, as
-//! CUDA's do: so the addresses of a program, and with them its cache sets and pages, lie as on hardware. The smallest free
-//! range that holds a request is taken; freed ranges join their neighbours. Processes share the memory, but no segment of it: what one
-//! may access ends at whole pages.
+//! Allocations are aligned to 256 bytes. Allocations below 2 MiB share segments of 2 MiB, and larger ones take whole segments, as CUDA's
+//! do: so the addresses of a program, and with them its cache sets and pages, lie as on hardware. The smallest free range that holds a
+//! request is taken; freed ranges join their neighbours. Processes share the memory, but no segment of it: the memory that a process may
+//! access ends at whole pages.
 //!
-//! **Invariant:** segments that nobody has are zero, as those of a GPU that was never used: whoever frees the last allocation of one is told
-//! to make it so. No process finds what another one has left.
+//! **Invariant:** segments without an owner are zero, as the segments of a GPU that was never used. Freeing the last allocation of a
+//! segment says that it must be cleared. No process finds the bytes of another one.
 
 use balar_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub(crate) struct DeviceAllocator {
     reserved: u64,
     /// Whole segments.
     segments: FreeRanges,
-    /// By process: within segments that its small allocations share.
+    /// The free ranges within segments that a process's small allocations share, by process.
     small: BTreeMap<ProcessId, FreeRanges>,
     allocations: BTreeMap<u64, Allocation>,
 }
@@ -188,7 +188,7 @@ impl DeviceAllocator {
         self.allocations.iter().filter(move |(_, allocation)| allocation.process == process).map(|(start, _)| *start)
     }
 
-    /// The process is gone, and what it had was freed.
+    /// The process is gone, and its memory was freed.
     pub fn forget(&mut self, process: ProcessId) {
         self.small.remove(&process);
     }

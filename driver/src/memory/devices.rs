@@ -1,4 +1,4 @@
-//! The memories of the GPUs: what of each is whose.
+//! The memories of the GPUs, and the owners of their parts.
 
 use super::allocator::DeviceAllocator;
 use crate::outcome::Failure;

@@ -35,7 +35,7 @@ impl HostWindow {
         Ok(address)
     }
 
-    /// Frees the allocation that begins at `address`: what kind it was, or `None` where none does.
+    /// Frees the allocation that begins at `address`, and gives its kind; `None` where no allocation begins there.
     pub fn free(&mut self, address: u64) -> Option<AllocationKind> {
         self.contexts.remove(&address);
         // Whoever is given these pages next finds them zero: the program takes them so (`MADV_REMOVE` of what it has mapped).
@@ -74,7 +74,7 @@ impl HostWindow {
         its.map(|(address, _)| *address).collect()
     }
 
-    /// The process is gone, and what it had was freed.
+    /// The process is gone, and its memory was freed.
     pub fn forget(&mut self, process: ProcessId) {
         self.pinned.forget(process);
         self.managed.forget(process);

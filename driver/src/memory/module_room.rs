@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Bytes to whose multiples large allocations are aligned.
 const LARGE: u64 = 2 << 20;
 
-/// What begins and ends of managed memory while modules are loaded and unloaded.
+/// An allocation of managed memory that begins or ends while modules are loaded and unloaded.
 enum ManagedChange {
     Allocated { address: u64, bytes: u64 },
     Freed { address: u64 },
@@ -39,7 +39,7 @@ impl<'a> ModuleRoom<'a> {
         ModuleRoom { context, device, window, unified, managed: Vec::new(), unused: Vec::new() }
     }
 
-    /// Tells what has become of memory: after the changes that the loader has asked for.
+    /// Tells the driver of unified memory about these changes, after the changes that the loader has asked for.
     pub fn tell(self, effects: &mut Effects) {
         self.unused.into_iter().for_each(|range| effects.zero(range));
         for change in self.managed {

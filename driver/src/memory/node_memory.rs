@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The memory of the node, of all processes.
+/// The memory of the node, for all processes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
     devices: Devices,
@@ -30,9 +30,9 @@ pub(crate) struct Memory {
     virtual_memory: VirtualMemory,
     /// The driver of unified memory.
     pub unified: UnifiedMemory,
-    /// What processes have opened of each other.
+    /// The memory that processes have opened of each other.
     imports: Imports,
-    /// By context: allocations that streams are to free.
+    /// The allocations that streams are to free, by context.
     ending: BTreeMap<ContextId, BTreeSet<u64>>,
     /// Bytes of pinned and managed memory, the most at once.
     window_maximum: u64,
@@ -63,7 +63,7 @@ impl Memory {
         (self.window_maximum, self.devices.maximum())
     }
 
-    /// Bytes of a GPU's memory that are not allocated, and all bytes; none of a GPU that there is not.
+    /// Bytes of a GPU's memory that are not allocated, and all bytes; 0 for a GPU that does not exist.
     pub fn of_gpu(&self, gpu: usize) -> (u64, u64) {
         let Some(memory) = self.devices.all().get(gpu) else { return (0, 0) };
         (memory.capacity().saturating_sub(memory.reserved()), memory.capacity())
@@ -166,7 +166,7 @@ impl Memory {
         self.ending.get(&context).is_some_and(|ending| ending.contains(&address))
     }
 
-    /// Whose memory an address is: that which is mapped there, or as the address alone says.
+    /// The owner of an address: the owner of the memory that is mapped there, or the owner that the address alone names.
     pub fn place_of(&self, address: u64) -> Place {
         self.virtual_memory.place_of(address)
     }
@@ -192,7 +192,7 @@ impl Memory {
         }
     }
 
-    /// A call about memory. `has_ended_processes`: are there any that are to give back what they have?
+    /// A call about memory. `has_ended_processes`: are there ended processes that have not given their memory back yet?
     pub fn call(
         &mut self,
         context: ContextId,
@@ -270,7 +270,7 @@ impl Memory {
         self.virtual_memory.unmap(process, pointer, bytes, &mut self.devices, effects);
     }
 
-    /// Advice, and what the program itself does with managed memory.
+    /// Advice, and the program's own accesses of managed memory.
     pub fn managed_call(&mut self, process: ProcessId, call: Call, effects: &mut Effects) -> CallOutcome {
         match call {
             Call::Advise { pointer, bytes, advice } => {
@@ -304,30 +304,30 @@ impl Memory {
         }
     }
 
-    /// What a prefetch does in its stream. `target`: a GPU, or `None` for the host.
+    /// The work of a prefetch in its stream. `target`: a GPU, or `None` for the host.
     pub fn prefetch(&self, process: ProcessId, pointer: u64, bytes: u64, target: Option<u32>) -> Result<Work, Failure> {
         self.check_location(target)?;
         self.check_managed(process, pointer, bytes)?;
         Ok(self.unified.prefetch(pointer, bytes, target))
     }
 
-    /// What happens when a process has waited for a device.
+    /// The next step when a process has waited for a device.
     pub fn after_synchronisation(&self, process: ProcessId) -> Then {
         self.unified.after_synchronisation(process, &self.window)
     }
 
-    /// What happens when a process has waited for a stream or an event.
+    /// The next step when a process has waited for a stream or an event.
     pub fn after_wait(&self, process: ProcessId) -> Then {
         self.unified.after_wait(process, &self.window)
     }
 
-    /// What has changed of the memory that is not managed: before what is done with it.
+    /// Tells the changes of memory that is not managed, before work uses it.
     pub fn tell_reserved(&mut self, into: &mut Vec<Effect>) {
         let reserved = self.devices.all().iter().map(|memory| memory.reserved());
         self.unified.tell_reserved(reserved, into);
     }
 
-    /// What ends an allocation of a device in the order of a stream. Nothing ends at address 0.
+    /// Work that ends an allocation of a device in the order of a stream. Nothing ends at address 0.
     pub fn free_in_order(&mut self, process: ProcessId, pointer: u64) -> Result<Work, Failure> {
         if pointer == 0 {
             return Ok(Work::Free(0));
@@ -362,7 +362,7 @@ impl Memory {
         })
     }
 
-    /// Refuses to close what a process has not opened.
+    /// Refuses to close memory that a process has not opened.
     pub fn check_open(&self, process: ProcessId, pointer: u64) -> Result<(), Failure> {
         if self.imports.holds(process, pointer) {
             return Ok(());
@@ -441,7 +441,7 @@ impl Memory {
         }
     }
 
-    /// Refuses what is not wholly in one managed allocation of the process.
+    /// Refuses a range that is not wholly in one managed allocation of the process.
     fn check_managed(&self, process: ProcessId, pointer: u64, bytes: u64) -> Result<(), Failure> {
         if bytes > 0 && pointer >= MANAGED_BASE && self.window.contains(process, pointer, bytes) {
             return Ok(());
@@ -455,7 +455,7 @@ impl Memory {
     }
 }
 
-/// What is allocated, or where there is no room, but processes that have ended are to give theirs back: a wait for it.
+/// The allocated address. Where there is no room, but ended processes have memory to give back, a wait for that.
 fn or_wait_for_ended(allocated: Result<u64, Failure>, has_ended_processes: bool, again: Call) -> CallOutcome {
     if allocated.is_err() && has_ended_processes {
         return Ok(Outcome::waits(Until::EndedProcesses, Then::Again(Box::new(again))));

@@ -1,7 +1,7 @@
-//! Managed memory where a driver of unified memory moves its pages: what that driver is told, and what it is waited for.
+//! Managed memory where a driver of unified memory moves its pages: the messages to that driver, and the waits for it.
 //!
-//! A process that cannot tell what it accesses itself says so ([`Call::AssumeHostAccesses`](balar_host::Call)): its allocations are on the
-//! host until GPUs ask for them, and again whenever it has waited for a device, a stream or an event.
+//! A process that cannot tell its own accesses says so ([`Call::AssumeHostAccesses`](balar_host::Call)): its allocations are on the host
+//! until GPUs ask for them, and again whenever it has waited for a device, a stream or an event.
 //!
 //! Without one ([`DriverSettings::has_unified_memory`](crate::DriverSettings)) every page is resident wherever it is used: it is told
 //! nothing, prefetches are places in the order of their streams, and the program's own accesses wait for nothing.
@@ -21,21 +21,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Advice and prefetches are about whole pages of the host's operating system, bytes.
 const PAGE: u64 = 4096;
 
-/// What the driver of unified memory was asked, and what it knows.
+/// The questions to the driver of unified memory, and its knowledge.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UnifiedMemory {
     /// Is there one?
     exists: bool,
     next: u32,
-    /// By number: what is under way, and for whom.
+    /// Questions that are under way, with their askers, by number.
     under_way: BTreeMap<u32, Asker>,
     /// Copies and fills whose pages are brought first: how many ranges are still to come.
     copies: BTreeMap<OperationNumber, (ContextId, u32)>,
-    /// By number: what touches that are over have given.
+    /// The results of touches that are over, by number.
     touched: BTreeMap<u32, Option<HostPages>>,
-    /// By GPU: bytes allocated otherwise, as it was told last.
+    /// Bytes allocated otherwise, as it was told last, by GPU.
     reserved: Vec<u64>,
-    /// Processes that do not tell what they access by themselves.
+    /// Processes that do not tell their own accesses.
     assuming: BTreeSet<ProcessId>,
 }
 
@@ -50,7 +50,7 @@ enum Asker {
     Copy(OperationNumber),
 }
 
-/// What goes on when the driver of unified memory is done with something.
+/// The next step when the driver of unified memory is done with something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     /// A prefetch is over.
@@ -65,12 +65,12 @@ impl UnifiedMemory {
         UnifiedMemory { exists, ..UnifiedMemory::default() }
     }
 
-    /// Does anybody move pages?
+    /// Is there a driver of unified memory?
     pub fn exists(&self) -> bool {
         self.exists
     }
 
-    /// A number for what it is asked.
+    /// A number for a question.
     fn begin(&mut self, asker: Asker) -> u32 {
         let id = self.next;
         self.next = id.wrapping_add(1);
@@ -90,7 +90,7 @@ impl UnifiedMemory {
         }
     }
 
-    /// What has changed of the memory that is allocated otherwise; `reserved`: how many bytes of each GPU's.
+    /// Tells changes of the memory that is allocated otherwise; `reserved`: the bytes of each GPU's.
     pub fn tell_reserved(&mut self, reserved: impl ExactSizeIterator<Item = u64>, into: &mut Vec<Effect>) {
         if !self.exists {
             return;
@@ -116,13 +116,13 @@ impl UnifiedMemory {
         self.tell(ManagedMessage::Free { address }, effects);
     }
 
-    /// Advice on what is managed memory.
+    /// Advice on managed memory.
     pub fn advise(&self, pointer: u64, bytes: u64, advice: AdviceChange, effects: &mut Effects) {
         let (address, bytes) = whole_pages(pointer, bytes);
         self.tell(ManagedMessage::Advise { address, bytes, advice }, effects);
     }
 
-    /// A process does not tell what it accesses by itself.
+    /// A process does not tell its own accesses.
     pub fn assume_host_accesses(&mut self, process: ProcessId, window: &HostWindow, effects: &mut Effects) {
         self.assuming.insert(process);
         for address in window.managed_of_process(process) {
@@ -130,7 +130,7 @@ impl UnifiedMemory {
         }
     }
 
-    /// The program's own access; what `then` makes of its number happens when its pages are where the host may access them.
+    /// The program's own access. `then` makes the next step of its number, for the time when its pages are where the host may access them.
     pub fn touch(
         &mut self,
         (address, bytes): (u64, u64),
@@ -151,7 +151,7 @@ impl UnifiedMemory {
         self.touched.remove(&touch?)
     }
 
-    /// What a prefetch does in its stream: nothing where pages do not move.
+    /// The work of a prefetch in its stream: nothing where pages do not move.
     pub fn prefetch(&self, pointer: u64, bytes: u64, target: Option<u32>) -> Work {
         if !self.exists {
             return Work::Nothing;
@@ -198,8 +198,8 @@ impl UnifiedMemory {
         count > 0
     }
 
-    /// What happens when the program has waited for a device: the driver of unified memory is waited for as well, where there is one and
-    /// the process has managed memory.
+    /// The next step when the program has waited for a device: a wait for the driver of unified memory as well, where there is one and the
+    /// process has managed memory.
     pub fn after_synchronisation(&self, process: ProcessId, window: &HostWindow) -> Then {
         if self.exists && window.has_managed(process) { Then::Synchronise } else { Then::Nothing }
     }
@@ -216,7 +216,7 @@ impl UnifiedMemory {
         Outcome::waits(Until::Managed(id), Then::Nothing)
     }
 
-    /// The driver of unified memory is done with what it was asked under this number. Gives what goes on then.
+    /// The driver of unified memory has answered the question of this number. Gives the next step.
     pub fn done(&mut self, id: u32) -> Option<Done> {
         match self.under_way.remove(&id)? {
             Asker::Call => None,

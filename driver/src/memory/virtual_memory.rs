@@ -61,15 +61,15 @@ impl Mapping {
     }
 }
 
-/// All reserved addresses, and what is mapped there. Processes share the addresses: none can reserve what another one has.
+/// All reserved addresses, and the memory that is mapped there. Processes share the addresses: none can reserve what another one has.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct VirtualMemory {
-    /// By GPU: the addresses that can be reserved, and those of them that are.
+    /// The addresses that can be reserved, and the ones that are reserved, by GPU.
     rooms: Vec<(Range<u64>, DeviceAllocator)>,
     reservations: BTreeMap<u64, Reservation>,
-    /// By handle.
+    /// Physical memory, by handle.
     memory: BTreeMap<u64, Physical>,
-    /// By first address.
+    /// Mappings, by first address.
     mappings: BTreeMap<u64, Mapping>,
     next_handle: u64,
 }
@@ -201,7 +201,7 @@ impl VirtualMemory {
         memory.ok_or_else(|| invalid(format!("no memory has the handle {handle}")))
     }
 
-    /// Whose memory an address is: that which is mapped there, or as the address alone says.
+    /// The owner of an address: the owner of the memory that is mapped there, or the owner that the address alone names.
     pub fn place_of(&self, address: u64) -> Place {
         let mapping = self.holder_of(address);
         mapping.map_or_else(|| place_of(address), |(_, mapping)| Place::Device(mapping.context.gpu() as u32))
@@ -352,7 +352,7 @@ impl VirtualMemory {
                 effects.change(MemoryChange::Copy { destination, source: start, bytes: mapping.bytes });
             }
         }
-        // What is mapped there next begins with bytes of its own, or with zeros.
+        // The next memory that is mapped there begins with bytes of its own, or with zeros.
         effects.zero(start..start + mapping.bytes);
         self.end_unused(mapping.handle, devices, effects);
     }
@@ -372,7 +372,7 @@ impl VirtualMemory {
         });
     }
 
-    /// A context is reset: its memory ends, and what is mapped or reserved among its addresses.
+    /// Resets a context: its memory ends, and so do mappings and reservations among its addresses.
     pub fn end_context(&mut self, context: ContextId, devices: &mut Devices, effects: &mut Effects) {
         let is_its = |(start, mapping): (&u64, &Mapping)| {
             let slot = place_of(*start) == Place::Device(context.gpu() as u32);
@@ -399,7 +399,7 @@ impl VirtualMemory {
     }
 }
 
-/// Refuses what is no multiple of the granularity.
+/// Refuses a value that is no multiple of the granularity.
 fn check(values: &[u64]) -> Result<(), Failure> {
     match values.iter().find(|value| !value.is_multiple_of(GRANULARITY)) {
         Some(value) => Err(invalid(format!("{value:#x} is no multiple of {GRANULARITY:#x}"))),

@@ -13,7 +13,7 @@ struct Event {
     context: ContextId,
     timed: bool,
     record: Option<Record>,
-    /// Of one that several processes know: the handle that its record is kept under.
+    /// For an event that several processes know: the handle that its record is kept under.
     shared: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Of an operation that is not done.
+    /// The record of an operation that is not done.
     pub fn of(operation: OperationNumber) -> Record {
         Record { operation, time: None }
     }
@@ -105,7 +105,7 @@ impl Events {
         Ok(event.shared.map_or(Ok(event.record), Err))
     }
 
-    /// The operation of a record is done. What a later record has replaced changes nothing.
+    /// The operation of a record is done. A record that a later one has replaced changes nothing.
     pub fn recorded(&mut self, event: u32, operation: OperationNumber, now: SimTime) {
         let record = self.events.get_mut(&event).and_then(|event| event.record.as_mut());
         if let Some(record) = record.filter(|record| record.operation == operation) {

@@ -1,9 +1,9 @@
 //! Graphs: operations whose order is their own, as one operation of a stream.
 //!
-//! A conditional node is an operation that begins when what it waits for is done: then the word that it goes by is read, the nodes of
-//! the graph that it chooses become operations, and it is done when they are; or it reads the word again. One that waits for nothing
-//! reads the word behind the kernels before it that wait for nothing either: NVIDIA's sample graphConditionalNodes has such a node, and
-//! a kernel that sets its condition.
+//! A conditional node is an operation that begins when the operations that it waits for are done. Then its condition word is read, and the
+//! nodes of the graph that it chooses become operations. When these are done, the node is done, or it reads the word again. A node that
+//! waits for nothing reads the word after the kernels before it that wait for nothing either: NVIDIA's sample graphConditionalNodes has
+//! such a node, and a kernel that sets its condition.
 
 use super::events::Events;
 use super::operations::{Edge, NewOperation, Operations};
@@ -58,7 +58,7 @@ impl StreamOfGraph {
 /// A node that was checked, and whose operation is to be added.
 pub(crate) struct CheckedNode {
     pub work: Work,
-    /// What it waits for beyond the nodes before it.
+    /// The operations that it waits for beyond the nodes before it.
     pub edges: Vec<Edge>,
     /// The nodes before it, by their places.
     pub dependencies: Vec<u32>,
@@ -70,7 +70,7 @@ pub(crate) struct CheckedNode {
 #[derive(Clone, Copy)]
 struct Added {
     number: OperationNumber,
-    /// Of a kernel: its queue, which the next node that waits for it alone shares.
+    /// The queue of a kernel. The next node that waits for this kernel alone shares it.
     queue: Option<u32>,
     has_heir: bool,
     /// It waits for no other node.
@@ -83,7 +83,7 @@ impl Added {
     }
 }
 
-/// What the nodes of a graph are added to: all operations, the queues of kernels, and the events that nodes record.
+/// The tables that the nodes of a graph are added to: all operations, the queues of kernels, and the events that nodes record.
 pub(crate) struct GraphOrder<'a> {
     pub operations: &'a mut Operations,
     pub queues: &'a mut GraphQueues,
@@ -92,7 +92,7 @@ pub(crate) struct GraphOrder<'a> {
 }
 
 impl GraphOrder<'_> {
-    /// Adds the operations of nodes, of which the first wait for `before`; gives what the end of the last ones is.
+    /// Adds the operations of nodes. The first of them wait for `before`; gives the end of the last ones.
     pub fn add_nodes(&mut self, stream: StreamOfGraph, nodes: Vec<CheckedNode>, before: &[Edge]) -> Vec<Edge> {
         let mut has_followers = vec![false; nodes.len()];
         for before in nodes.iter().flat_map(|node| &node.dependencies) {

@@ -1,4 +1,4 @@
-//! What the program has asked of the GPUs and is not yet done: operations that wait for each other.
+//! Work that the program has asked the GPUs for and that is not yet done: operations that wait for each other.
 //!
 //! Streams, events and graphs are nothing but predecessors of operations.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What an operation waits for of an earlier one.
+/// The part of an earlier operation that an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Edge {
     /// Its end.
@@ -19,7 +19,7 @@ pub(crate) enum Edge {
     Given(OperationNumber),
 }
 
-/// What is known of an operation when it is added.
+/// The facts about an operation when it is added.
 #[derive(Debug)]
 pub(crate) struct NewOperation {
     /// The context whose work it is.
@@ -28,7 +28,7 @@ pub(crate) struct NewOperation {
     pub stream: u32,
     /// Lower numbers start first.
     pub priority: i32,
-    /// What it does.
+    /// Its work.
     pub work: Work,
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct Operations {
     pending: BTreeMap<OperationNumber, Operation>,
     /// Those that can begin: the order is that of priorities, then of streams.
     ready: BTreeSet<(i32, u32, OperationNumber)>,
-    /// By context: those not yet done.
+    /// The operations of each context that are not yet done.
     of_context: BTreeMap<ContextId, BTreeSet<OperationNumber>>,
     launches: BTreeMap<LaunchId, OperationNumber>,
-    /// By context: bytes of pageable memory that copies bring to devices and that are kept for them.
+    /// Bytes of pageable memory that copies bring to devices and that are kept for them, by context.
     kept_bytes: BTreeMap<ContextId, u64>,
     /// How many host functions have not begun.
     functions_to_come: usize,
@@ -171,7 +171,7 @@ impl Operations {
         })
     }
 
-    /// What an operation does that has begun and is not done, and whose it is.
+    /// The work of an operation that has begun and is not done, and its owner.
     pub fn under_way(&mut self, number: OperationNumber) -> Option<(ContextId, &mut Work)> {
         let operation = self.pending.get_mut(&number).filter(|operation| operation.given)?;
         Some((operation.context, &mut operation.work))
@@ -199,8 +199,8 @@ impl Operations {
         }
     }
 
-    /// Forgets what has not begun of a context's operations; others that wait for them go on. Gives the allocations that would
-    /// have ended.
+    /// Forgets those of a context's operations that have not begun; others that wait for them go on. Gives the allocations that would have
+    /// ended.
     pub fn drop_waiting(&mut self, context: ContextId) -> Vec<u64> {
         let of_context = self.of_context.get(&context).into_iter().flatten().copied();
         let waiting: Vec<_> =

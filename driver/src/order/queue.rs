@@ -1,4 +1,4 @@
-//! All that was asked for and is not done, and what can be waited for of it.
+//! All work that was asked for and is not done, and the waits for it.
 
 use super::events::Events;
 use super::graph::{GraphOrder, GraphQueues};
@@ -69,7 +69,7 @@ impl Order {
         Ok(operation.filter(|&operation| self.operations.is_pending(operation)))
     }
 
-    /// What the nodes of a graph are added to; they record events of this process.
+    /// The tables that the nodes of a graph are added to; they record events of this process.
     pub fn of_graph<'a>(&'a mut self, events: &'a mut Events) -> GraphOrder<'a> {
         let Order { operations, shared_events, graph_queues: queues, .. } = self;
         GraphOrder { operations, queues, events, shared_events }

@@ -15,7 +15,7 @@ struct Stream {
     context: ContextId,
     non_blocking: bool,
     priority: i32,
-    /// What the next operation waits for.
+    /// The operation that the next one waits for.
     tail: Option<Tail>,
     /// The last operation: it is done when the stream has done all.
     last: Option<OperationNumber>,
@@ -37,7 +37,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The default streams alone, of a process on a node of so many devices.
+    /// The default streams alone, for a process on a node of so many devices.
     pub fn new(process: ProcessId, devices: usize) -> Streams {
         let legacy = |device| Stream { context: ContextId::new(process, device), ..Stream::default() };
         Streams { legacy: (0..devices).map(legacy).collect(), own: BTreeMap::new(), next: 1 }
@@ -59,8 +59,8 @@ impl Streams {
         self.own.get(&number).filter(|stream| !stream.destroyed).map(|_| StreamKey::Own(number))
     }
 
-    /// The stream takes no more work and goes when it has done what it has. False where there is none of that number, or
-    /// it is a default stream.
+    /// The stream takes no more work, and goes when its work is done. Gives false where there is no stream of that number, or it is a
+    /// default stream.
     #[must_use]
     pub fn destroy(&mut self, stream: u32) -> bool {
         match self.own.get_mut(&stream) {
@@ -96,7 +96,7 @@ impl Streams {
         ends
     }
 
-    /// What a new operation of the stream waits for. `is_kernel`: it is one of the stream's own queue.
+    /// The operations that a new operation of the stream waits for. `is_kernel`: it is one of the stream's own queue.
     pub fn edges(&mut self, key: StreamKey, is_kernel: bool, operations: &Operations) -> Vec<Edge> {
         let mut edges = Vec::new();
         let Some(stream) = self.get(key) else { return edges };
@@ -118,7 +118,7 @@ impl Streams {
         edges
     }
 
-    /// Adds an operation to a stream: it waits for what the stream's order says, and for `extra`.
+    /// Adds an operation to a stream: it waits for operations by the stream's order, and for `extra`.
     pub fn push(&mut self, key: StreamKey, work: Work, extra: &[Edge], operations: &mut Operations) -> OperationNumber {
         let is_kernel = matches!(work, Work::Kernel(_));
         let is_mark = matches!(work, Work::Record(_) | Work::Nothing);

@@ -1,4 +1,4 @@
-//! What an operation does: kernels, copies, functions of the program.
+//! The work of operations: kernels, copies, functions of the program.
 
 use crate::keys::{OperationNumber, StreamKey};
 use balar_host::ThreadId;
@@ -10,7 +10,7 @@ use balar_protocol::{Detail, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// For the CTA scheduler, which keeps the order of a queue itself.

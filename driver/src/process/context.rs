@@ -27,20 +27,20 @@ const MOST_PENDING_LAUNCHES: u64 = 1 << 20;
 pub struct ContextFailure {
     /// The error.
     pub error: CudaError,
-    /// What happened, for results.
+    /// The failure, for results.
     pub text: String,
-    /// What goes to the program's standard error stream, until it is there.
+    /// Text for the program's standard error stream, until it is taken.
     words: Option<String>,
 }
 
 impl ContextFailure {
-    /// What has failed asynchronously. Where nothing else is said, the program's standard error stream has the error's name and the text.
+    /// An asynchronous failure. Without `words`, the program's standard error stream gets the error's name and the text.
     pub(crate) fn new(error: CudaError, text: String, words: Option<String>) -> ContextFailure {
         let words = words.or_else(|| Some(format!("{}: {text}", error.name())));
         ContextFailure { error, text, words }
     }
 
-    /// What goes to the program's standard error stream, once.
+    /// Gives the text for the program's standard error stream, once.
     pub(crate) fn take_words(&mut self) -> Option<String> {
         self.words.take()
     }

@@ -1,7 +1,7 @@
 //! Arrays, textures and surfaces, as the CUDA driver keeps them.
 //!
 //! An array lies in device memory row by row, slice by slice, without gaps. Hardware stores texels in an order of its own, in which
-//! neighbours in all directions share lines; what a program computes does not depend on it.
+//! neighbours in all directions share lines; the results of a program do not depend on it.
 
 use super::modules::ModuleList;
 use crate::code::tables::SymbolTable;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// Alignment of a texture's first texel: that of allocations, which CUDA promises to be enough (the property
 /// `cudaDevAttrTextureAlignment` says more, 512).
 const ALIGNMENT: u64 = 256;
-/// Alignment of the pitch of a texture's rows (`cudaDevAttrTexturePitchAlignment`, 32, of all GPUs simulated).
+/// Alignment of the pitch of a texture's rows (`cudaDevAttrTexturePitchAlignment`, 32 for all simulated GPUs).
 const PITCH_ALIGNMENT: u64 = 32;
 
 /// The arrays and objects of a process.
@@ -34,7 +34,7 @@ pub(crate) struct Images {
     objects: BTreeMap<u64, ContextId>,
     /// Objects destroyed while kernels launched before may use them: context, the operation that follows, handle.
     ending: Vec<(ContextId, OperationNumber, u64)>,
-    /// What references of modules mean, by handle, with their contexts.
+    /// The images that references of modules are bound to, by handle, with their contexts.
     bound: BTreeMap<u64, (ContextId, Image)>,
     next: u64,
 }
@@ -157,7 +157,7 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
     })
 }
 
-/// What calls about images need beside the images of their process.
+/// The parts of the driver that calls about images need beside the images of their process.
 pub(crate) struct ImageNeeds<'a> {
     /// The modules of the process.
     pub modules: &'a ModuleList,
@@ -294,8 +294,8 @@ impl Images {
         ended.map(|(context, _, handle)| (context, handle)).collect()
     }
 
-    /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
-    /// new one waits for them, which on hardware it does not.
+    /// Binds a reference. Kernels launched before see its earlier image. A reference has but one image at a time here, so a new one waits
+    /// for these kernels; on hardware it does not.
     fn bind(
         &mut self,
         context: ContextId,

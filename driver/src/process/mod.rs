@@ -1,4 +1,4 @@
-//! What a process of the program has of its own: contexts, modules, images, streams and events.
+//! The belongings of a process of the program: contexts, modules, images, streams and events.
 
 pub(crate) mod context;
 pub(crate) mod images;

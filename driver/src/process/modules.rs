@@ -1,4 +1,4 @@
-//! Modules that a process has loaded, and what launches of their kernels may ask for.
+//! Modules that a process has loaded, and the limits of their kernels' launches.
 
 use crate::code::tables::{DEFAULT_SHARED_BYTES, KernelInfo};
 use crate::outcome::Failure;

@@ -1,7 +1,7 @@
-//! The processes of the program, each with what it has of its own.
+//! The processes of the program, each with its belongings.
 //!
-//! Each process numbers what it has made by itself, so none can name what belongs to another. What they share is memory
-//! ([`crate::memory`]), the order of operations, and the copy engines.
+//! Each process numbers its belongings by itself, so no process can name those of another. Processes share memory ([`crate::memory`]), the
+//! order of operations, and the copy engines.
 
 use super::context::{Context, ContextFailure};
 use super::images::Images;
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// A process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Process {
-    /// By GPU.
+    /// Its contexts, by GPU.
     pub contexts: Vec<Context>,
     pub streams: Streams,
     pub events: Events,
@@ -32,7 +32,7 @@ pub(crate) struct Process {
     pub images: Images,
     /// The last error a call returned, in words.
     pub last_error: Option<Failure>,
-    /// What it has told profilers.
+    /// Its messages to profilers.
     pub ranges: ProfilerRanges,
     /// It has ended: its contexts go when nothing of them is under way.
     pub ended: bool,
@@ -64,7 +64,7 @@ impl Process {
     }
 }
 
-/// Those that have made a call and have not ended, or of which something is still under way.
+/// Processes that have made a call and have not ended, or whose work is still under way.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Processes {
     all: BTreeMap<ProcessId, Process>,
@@ -113,7 +113,7 @@ impl Processes {
         self.all.keys().flat_map(|process| self.contexts_of(*process))
     }
 
-    /// What a process has told profilers.
+    /// A process's messages to profilers.
     fn ranges(&self, process: ProcessId) -> &ProfilerRanges {
         static NONE: ProfilerRanges = ProfilerRanges::NONE;
         self.get(process).map_or(&NONE, |process| &process.ranges)
@@ -172,7 +172,7 @@ impl Processes {
         CallResult::Error(error)
     }
 
-    /// Why a context has failed, of the first one that has and was not reset.
+    /// Why a context has failed: the first one that has failed and was not reset.
     pub fn failure(&self) -> Option<&ContextFailure> {
         self.all.values().flat_map(|process| &process.contexts).find_map(|context| context.sticky.as_ref())
     }
@@ -191,7 +191,7 @@ impl Processes {
         self.all.values().any(|process| process.ended)
     }
 
-    /// Those that have ended and of which nothing is under way.
+    /// Processes that have ended and have no work under way.
     pub fn to_forget(&self, operations: &Operations) -> Vec<ProcessId> {
         let is_idle = |process: ProcessId| self.contexts_of(process).all(|context| operations.count(context) == 0);
         let ended = self.all.iter().filter(|(_, process)| process.ended).map(|(process, _)| *process);

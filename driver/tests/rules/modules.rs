@@ -1,4 +1,4 @@
-//! Modules, and what launches of their kernels may ask for.
+//! Modules, and the limits of their kernels' launches.
 
 use super::play::*;
 use balar_host::call::{Function, Launch, VariableKind};

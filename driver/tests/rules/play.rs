@@ -476,7 +476,7 @@ impl Play {
             MemoryChange::Unmap { address } => drop(self.allocations.remove(&address)),
             MemoryChange::Image { process, handle, image: Some(_) } => drop(self.images.insert((process, handle))),
             MemoryChange::Image { process, handle, image: None } => drop(self.images.remove(&(process, handle))),
-            // What memory holds, and who else may access it, no test here asks.
+            // No test here asks for the contents of memory, nor for the other users of it.
             MemoryChange::Write { .. }
             | MemoryChange::Zero { .. }
             | MemoryChange::Copy { .. }
@@ -508,7 +508,7 @@ impl Play {
         self.trace.iter().map(|(_, words)| words.as_str()).collect()
     }
 
-    /// Does an address belong to an allocation, or to a mapping that somebody may access?
+    /// Does an address belong to an allocation, or to a mapping that some process may access?
     pub fn is_mapped(&self, address: u64) -> bool {
         self.gpus_of(address) != 0
     }

@@ -4,7 +4,7 @@ use super::MeasureError;
 use super::ceilings::Precision;
 use super::machine::{Benchmark, Machine, Running};
 
-/// What arithmetic reaches with so many operations on each element.
+/// The rate of arithmetic with so many operations on each element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThroughputPoint {
     /// The precision.
@@ -15,11 +15,11 @@ pub struct ThroughputPoint {
     pub intensity: f64,
     /// GFLOP/s, launch and wait of the host included.
     pub with_launch: f64,
-    /// GFLOP/s, without what one launch costs.
+    /// GFLOP/s, without the cost of a launch.
     pub sustained: f64,
 }
 
-/// What arithmetic reaches with so much parallelism.
+/// The rate of arithmetic with so much parallelism.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParallelismPoint {
     /// The precision.
@@ -28,7 +28,7 @@ pub struct ParallelismPoint {
     pub warps: u32,
     /// Independent chains of a thread: parallelism between its instructions.
     pub chains: u32,
-    /// GFLOP/s of the GPU, without what one launch costs.
+    /// GFLOP/s of the GPU, without the cost of a launch.
     pub sustained: f64,
 }
 
@@ -43,14 +43,14 @@ fn precisions(machine: &Machine<'_>) -> Vec<Precision> {
     textbook.arithmetic.iter().map(|(precision, _)| *precision).collect()
 }
 
-/// Operations on an element that are measured: powers of four; of tensor cores multiples of what one instruction does, and more of them, since
-/// these do more for each byte of memory bandwidth.
+/// The measured numbers of operations on an element: powers of four; for tensor cores multiples of one instruction's operations, and more
+/// of them, since tensor cores do more for each byte of memory bandwidth.
 fn flops(precision: Precision) -> Vec<u32> {
     let (least, most) = if precision == Precision::Tensor { (32, 2048) } else { (2, 512) };
     std::iter::successors(Some(least), |flops| Some(flops * 4)).take_while(|flops| *flops <= most).collect()
 }
 
-/// Two blocks an SM, which fill it or have 1024 threads each, of two chains a thread; a quarter of that keeps tensor cores busy.
+/// Two blocks an SM, which fill it or have 1024 threads each, with two chains a thread; a quarter of that keeps tensor cores busy.
 pub(super) fn throughput(machine: &Machine<'_>, running: &Running<'_>) -> Result<Vec<ThroughputPoint>, MeasureError> {
     let chains = 2;
     let warps = (machine.threads_of_sm() / 64).clamp(1, 32);
@@ -84,7 +84,7 @@ pub(super) fn throughput(machine: &Machine<'_>, running: &Running<'_>) -> Result
     Ok(points.collect())
 }
 
-/// One block an SM, of one warp and more.
+/// One block an SM, with one warp and more.
 pub(super) fn parallelism(machine: &Machine<'_>, running: &Running<'_>) -> Result<Vec<ParallelismPoint>, MeasureError> {
     let most = machine.threads_of_sm().min(1024) / 32;
     let warps = || std::iter::successors(Some(1), |warps| Some(warps * 2)).take_while(move |warps| *warps <= most);

@@ -27,7 +27,7 @@ impl Kernel {
         }
     }
 
-    /// What it stands for.
+    /// Its name in print.
     pub fn title(self) -> &'static str {
         match self {
             Kernel::Read => "reads by all SMs",
@@ -38,7 +38,7 @@ impl Kernel {
     }
 }
 
-/// What a kernel reaches with a working set.
+/// The bandwidth of a kernel with a working set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BandwidthPoint {
     /// The kernel.
@@ -51,9 +51,9 @@ pub struct BandwidthPoint {
     pub microseconds: f64,
     /// Bytes read and written in that time.
     pub bytes: f64,
-    /// Both over each other, GB/s: what the toolkit reports.
+    /// Bytes over time, GB/s, as the toolkit reports it.
     pub with_launch: f64,
-    /// The same without what one launch costs: twice as many trials, less this many, GB/s.
+    /// The same without the cost of a launch: the difference of twice as many trials and as many, GB/s.
     pub sustained: f64,
 }
 
@@ -64,10 +64,10 @@ const CHUNK: u64 = 1 << 10;
 const BYTES_OF_SM: (u64, u64) = (1200 << 10, 256 << 10);
 /// No L1 is larger.
 const LARGEST_L1: u64 = 256 << 10;
-/// Working sets beyond so many times the L2 show device memory alone; of a small L2, this many bytes at least.
+/// Working sets beyond so many times the L2 show device memory alone; for a small L2, this many bytes at least.
 const BEYOND_L2: (u64, u64) = (16, 32 << 20);
 
-/// The largest working set: what is asked for, or beyond the L2.
+/// The largest working set: the requested one, or one beyond the L2.
 fn largest(machine: &Machine<'_>, settings: &Settings) -> u64 {
     settings
         .largest

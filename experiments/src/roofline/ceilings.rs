@@ -1,4 +1,4 @@
-//! Ceilings: what a machine can do at most, by measurement or by its data sheet.
+//! Ceilings: the most that a machine can do, by measurement or by its data sheet.
 
 use super::levels::Level;
 use balar_actors::catalogue::{GpuDescription, PeakRate};
@@ -51,7 +51,7 @@ impl Precision {
     }
 }
 
-/// What a machine can do at most.
+/// The most that a machine can do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ceilings {
     /// Levels of memory, the fastest first; the last one is DRAM.
@@ -73,13 +73,13 @@ impl Ceilings {
         self.memory.iter().find(|level| level.name == name).map(|level| level.gigabytes)
     }
 
-    /// What a program of so many operations a byte of a level can reach at most, GFLOP/s.
+    /// The most that a program of so many operations a byte of a level can reach, GFLOP/s.
     pub fn attainable(&self, precision: Precision, level: &str, intensity: f64) -> Option<f64> {
         Some(self.of(precision)?.min(self.level(level)? * intensity))
     }
 }
 
-/// What the parameters of a GPU's units allow: lanes, banks and buses times clocks.
+/// The ceilings by the parameters of a GPU's units: lanes, banks and buses times clocks.
 pub fn textbook(topology: &Topology, gpu: &GpuDescription) -> Ceilings {
     let peaks = topology.peaks(gpu);
     let billions = |what: PeakRate| peaks.get(&what).map(|rate| *rate as f64 / 1e9);

@@ -40,7 +40,7 @@ pub fn roofline_json(found: &Measurements) -> Value {
     })
 }
 
-/// What NERSC's plot_roofline.py reads: a line of values for each key. DRAM is its HBM.
+/// The input of NERSC's plot_roofline.py: a line of values for each key. DRAM is its HBM.
 pub fn data_txt(found: &Measurements, placed: &[Placed]) -> String {
     let ceilings = &found.empirical;
     let level = |name: &str| if name == "DRAM" { "HBM".to_owned() } else { name.to_owned() };
@@ -68,7 +68,7 @@ pub fn data_txt(found: &Measurements, placed: &[Placed]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// With four significant digits and more, which is what the toolkit prints.
+/// The number with two decimals, or with six where it is below 1.
 fn rounded(value: f64) -> f64 {
     if value >= 1.0 { (value * 100.0).round() / 100.0 } else { (value * 1e6).round() / 1e6 }
 }

@@ -21,14 +21,14 @@ pub struct Level {
     pub gigabytes: f64,
 }
 
-/// The levels of a curve: pairs of a working set and its bandwidth, by working set. What comes before the first bandwidth that is near the
-/// greatest only shows what a launch costs.
+/// The levels of a curve: pairs of a working set and its bandwidth, by working set. Points before the first bandwidth that is near the
+/// greatest only show the cost of a launch.
 pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
     let greatest = curve.iter().map(|point| point.1).fold(0.0, f64::max);
     let start = curve.iter().position(|point| point.1 >= (1.0 - WIDTH) * greatest).unwrap_or(0);
     let bandwidths: Vec<f64> = curve[start.min(curve.len())..].iter().map(|point| point.1).collect();
     let mut found: Vec<f64> = plateaus(&bandwidths, greatest);
-    // Nothing is flat in a curve of few points: then its ends are what there is.
+    // Nothing is flat in a curve of few points: then its ends are the levels.
     if found.is_empty() {
         found.extend([Some(greatest), bandwidths.last().copied()].into_iter().flatten().filter(|one| *one > 0.0));
         found.dedup();

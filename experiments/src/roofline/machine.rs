@@ -1,19 +1,16 @@
 //! Microbenchmarks on a node: workloads that run several at a time, each giving the values that it measures itself.
 
 use super::MeasureError;
+use crate::pool::make_all;
 use crate::{RequestError, SimulationRequest, simulate};
 use balar_actors::catalogue::GpuDescription;
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::CodeChoice;
 use balar_actors::topology::Topology;
 use balar_protocol::statistics::Verification;
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-
-/// Stack of a thread that simulates.
-const STACK_BYTES: usize = 8 << 20;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How microbenchmarks run.
 pub struct Running<'a> {
@@ -23,7 +20,7 @@ pub struct Running<'a> {
     pub code: CodeChoice,
     /// Ends all of them once it is set.
     pub interrupt: Arc<AtomicBool>,
-    /// Is told how many runs of how many have ended, of those that are known by now.
+    /// Is told how many runs have ended, and how many are known by now.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -41,7 +38,7 @@ impl Benchmark {
     }
 }
 
-/// What a run has measured, by name.
+/// The measurements of a run, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured(Vec<(String, f64)>);
 
@@ -69,35 +66,17 @@ impl Machine<'_> {
         self.gpu.smallest_sm().map_or(32, |sm| sm.resources.threads.max(32))
     }
 
-    /// Runs all of them; what comes of each has its place in the result.
+    /// Runs all of them; the measurements of each have its place in the result.
     pub fn run(&self, benchmarks: &[Benchmark], running: &Running<'_>) -> Result<Vec<Measured>, MeasureError> {
-        let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let found: Mutex<Vec<Option<Result<Measured, MeasureError>>>> = Mutex::new(vec_of_none(benchmarks.len()));
-        let work = || {
-            // Larger ones come last in every list: they begin first.
-            while let Some(index) = benchmarks.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) {
-                if running.interrupt.load(Ordering::Relaxed) {
-                    break;
-                }
-                let result = self.one(&benchmarks[index], running);
-                found.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
-                (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, benchmarks.len());
-            }
+        // Larger ones come last in every list: they begin first.
+        let jobs: Vec<(usize, &Benchmark)> = benchmarks.iter().enumerate().rev().collect();
+        let make = |(index, benchmark)| {
+            let is_wanted = !running.interrupt.load(Ordering::Relaxed);
+            is_wanted.then(|| (index, self.one(benchmark, running)))
         };
-        (running.progress)(0, benchmarks.len());
-        thread::scope(|scope| {
-            for _ in 0..running.jobs.clamp(1, benchmarks.len().max(1)) {
-                let builder = thread::Builder::new().name("roofline".to_owned()).stack_size(STACK_BYTES);
-                builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
-                    // Those that have begun have nothing to work for.
-                    next.store(benchmarks.len(), Ordering::Relaxed);
-                })?;
-            }
-            Ok::<(), io::Error>(())
-        })
-        .map_err(MeasureError::Thread)?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.into_iter().map(|one| one.unwrap_or(Err(MeasureError::Interrupted))).collect()
+        let made = make_all(("roofline", running.jobs), jobs, running.progress, make).map_err(MeasureError::Thread)?;
+        let mut made: BTreeMap<usize, Result<Measured, MeasureError>> = made.into_iter().collect();
+        (0..benchmarks.len()).map(|index| made.remove(&index).unwrap_or(Err(MeasureError::Interrupted))).collect()
     }
 
     fn one(&self, benchmark: &Benchmark, running: &Running<'_>) -> Result<Measured, MeasureError> {
@@ -125,13 +104,9 @@ impl Machine<'_> {
 }
 
 impl Benchmark {
-    /// As `--workload` takes it.
+    /// The workload as `--workload` takes it.
     fn command(&self) -> String {
         let parameters: Vec<_> = self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
         format!("{}:{}", self.workload, parameters.join(","))
     }
-}
-
-fn vec_of_none<T>(count: usize) -> Vec<Option<T>> {
-    (0..count).map(|_| None).collect()
 }

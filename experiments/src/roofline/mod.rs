@@ -1,4 +1,4 @@
-//! Rooflines of simulated nodes: what they can do at most, measured as the Roofline Toolkit measures machines, and programs below that.
+//! Rooflines of simulated nodes: the most that they can do, measured as the Roofline Toolkit measures machines, and programs below that.
 //!
 //! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
 //! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
@@ -24,15 +24,15 @@ pub use ceilings::{Ceilings, Precision, textbook};
 pub use formats::{data_txt, roofline_json};
 pub use levels::{Level, levels};
 pub use machine::Running;
-pub use placement::Work;
-pub use report::{Placed, chart, report};
+pub use placement::{Placed, Work, left_out};
+pub use report::{chart, report};
 pub use reuse::{Mechanism, ReusePoint};
 pub use settings::{MeasureError, Part, Settings};
 
 use balar_actors::topology::Topology;
 use machine::Machine;
 
-/// What was measured of a node.
+/// The measurements of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     /// The node's name.

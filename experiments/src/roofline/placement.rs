@@ -3,7 +3,7 @@
 use super::ceilings::Precision;
 use balar_protocol::memory::SECTOR_BYTES;
 
-/// What was counted of kernels, of one or of several together.
+/// The counts of one kernel, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// How long they took, ps.
@@ -16,17 +16,16 @@ pub struct Work {
     pub half: u64,
     /// Bytes of the sectors that loads and stores asked L1 for.
     pub l1_bytes: f64,
-    /// Bytes between L1 and L2: of loads that missed, and of stores.
+    /// Bytes between L1 and L2: bytes of loads that missed, and of stores.
     pub l2_bytes: f64,
     /// Bytes read from device memory and written to it.
     pub dram_bytes: f64,
 }
 
 impl Work {
-    /// From counters of kernels by name ([`KernelCounters`](balar_protocol::statistics::KernelCounters)). Kernels know what was read from
-    /// device memory for them, but not when what they have stored is written: `written` is the bytes that were, for a stored sector, in the
-    /// run as a whole.
-    pub fn of(picoseconds: u64, counter: impl Fn(&str) -> u64, written: f64) -> Work {
+    /// From counters of kernels by name ([`KernelCounters`](balar_protocol::statistics::KernelCounters)). What was written to device memory
+    /// is what their requests had written there: what they leave dirty in the L2 is charged to those whose requests take its place.
+    pub fn of(picoseconds: u64, counter: impl Fn(&str) -> u64) -> Work {
         let operations = |precision: &str| {
             counter(&format!("flop_{precision}_add"))
                 + counter(&format!("flop_{precision}_mul"))
@@ -41,7 +40,7 @@ impl Work {
             half: counter("flop_hp"),
             l1_bytes: bytes(counter("l1_sectors_load") + stored),
             l2_bytes: bytes(counter("l2_sectors_load") + stored),
-            dram_bytes: bytes(counter("dram_sectors_read")) + written * stored as f64,
+            dram_bytes: bytes(counter("dram_sectors_read") + counter("dram_sectors_written")),
         }
     }
 
@@ -93,6 +92,33 @@ impl Work {
     }
 }
 
+/// A program or a kernel below the ceilings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// Its name.
+    pub name: String,
+    /// What was counted of it.
+    pub work: Work,
+}
+
+/// What a roofline cannot show of programs and kernels, and why: a sentence for each reason, with their names.
+pub fn left_out(placed: &[Placed]) -> Vec<String> {
+    let named = |reason: &str, is_one: &dyn Fn(&Work) -> bool| {
+        let names: Vec<&str> = placed.iter().filter(|one| is_one(&one.work)).map(|one| one.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{reason}: {}", names.join(", ")))
+    };
+    let is_drawn = |work: &Work| work.gigaflops().is_some_and(|rate| rate > 0.0);
+    let untimed = named("not drawn, as no launch was timed", &|work| work.gigaflops().is_none());
+    let without_operations = named("not drawn, as no floating-point operation was counted", &|work| {
+        work.gigaflops().is_some() && !is_drawn(work)
+    });
+    let unmoved = Work::default().bytes().map(|(level, _)| {
+        let moved = |work: &Work| work.bytes().into_iter().any(|(name, bytes)| name == level && bytes > 0.0);
+        named(&format!("without a mark by {level} bytes, as none were moved"), &|work| is_drawn(work) && !moved(work))
+    });
+    [untimed, without_operations].into_iter().chain(unmoved).flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,10 +132,11 @@ mod tests {
             "l1_sectors_load" => 8,
             "l1_sectors_store" => 4,
             "l2_sectors_load" => 6,
-            "dram_sectors_read" => 2,
+            "dram_sectors_read" => 3,
+            "dram_sectors_written" => 1,
             _ => 0,
         };
-        let work = Work::of(1000, counter, 16.0);
+        let work = Work::of(1000, counter);
         assert_eq!((work.double, work.single, work.half), (210, 1, 0));
         assert_eq!(work.bytes(), [("L1", 384.0), ("L2", 320.0), ("DRAM", 128.0)]);
         assert_eq!(work.main_precision(), Some(Precision::Double));
@@ -119,5 +146,26 @@ mod tests {
         assert_eq!((twice.gigaflops(), twice.intensities()), (work.gigaflops(), work.intensities()));
         assert_eq!(Work::default().main_precision(), None);
         assert_eq!(Work::default().gigaflops(), None);
+    }
+    #[test]
+    fn what_is_not_drawn_is_said() {
+        let placed = |name: &str, picoseconds: u64, single: u64, dram_bytes: f64| {
+            let work = Work { picoseconds, single, l1_bytes: 64.0, l2_bytes: 64.0, dram_bytes, ..Work::default() };
+            Placed { name: name.to_owned(), work }
+        };
+        let all = [
+            placed("gemm", 10, 100, 0.0),
+            placed("vectoradd", 10, 100, 32.0),
+            placed("bfs", 10, 0, 32.0),
+            placed("copy", 10, 0, 0.0),
+            placed("untimed", 0, 0, 0.0),
+        ];
+        let expected = [
+            "not drawn, as no launch was timed: untimed",
+            "not drawn, as no floating-point operation was counted: bfs, copy",
+            "without a mark by DRAM bytes, as none were moved: gemm",
+        ];
+        assert_eq!(left_out(&all), expected);
+        assert_eq!(left_out(&all[1..2]), Vec::<String>::new());
     }
 }

@@ -1,21 +1,17 @@
-//! What was measured, as tables and charts.
+//! The measurements, as tables and charts.
 
-use super::{Ceilings, Kernel, Measurements, Mechanism, Precision, Work};
-use crate::validation::report::{Cell, Chart, Column, Report, Table};
+use super::placement::{Placed, left_out};
+use super::{Ceilings, Kernel, Measurements, Mechanism, Precision};
+use crate::validation::report::{Cell, Chart, Column, Opening, Report, Table};
 use balar_charts::{Line, Lines, Roofline, RooflinePoint, Scale};
 
-/// A program or a kernel below the ceilings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
-    /// Its name.
-    pub name: String,
-    /// What was counted of it.
-    pub work: Work,
-}
+/// How the page begins.
+const LEAD: &str = "What the simulated GPU can do at most, measured by microbenchmarks and by its parameters, and programs below that.";
 
 /// All that was measured, and where `placed` is.
 pub fn report(found: &Measurements, placed: &[Placed]) -> Report {
-    let mut report = Report { study: "roofline", completed: true, ..Report::default() };
+    let opening = Some(Opening { title: format!("Roofline of {}", found.topology), lead: LEAD });
+    let mut report = Report { study: "roofline", completed: true, opening, ..Report::default() };
     report.tables.push(ceilings(found));
     report
         .charts
@@ -119,11 +115,14 @@ fn placement(found: &Measurements, placed: &[Placed]) -> Table {
             Column::new("percent_of_roof", "% of it"),
         ],
         rows: rows.collect(),
-        notes: vec![
-            "operations of tensor cores are not counted; a kernel's writes to DRAM are its share of the run's"
-                .to_owned(),
-        ],
+        notes: placement_notes(placed),
     }
+}
+
+fn placement_notes(placed: &[Placed]) -> Vec<String> {
+    let general = "operations of tensor cores are not counted; bytes that a kernel leaves dirty in the L2 are written to DRAM for others, \
+                   whose requests take their place";
+    [general.to_owned()].into_iter().chain(left_out(placed)).collect()
 }
 
 fn bandwidth(found: &Measurements) -> Table {
@@ -250,6 +249,7 @@ pub fn chart(title: &str, empirical: &Ceilings, textbook: Option<&Ceilings>, pla
         arithmetic: arithmetic(empirical),
         textbook: textbook.map(|ceilings| (memory(ceilings), arithmetic(ceilings))).unwrap_or_default(),
         points: points.collect(),
+        notes: left_out(placed),
     })
 }
 
@@ -329,7 +329,7 @@ fn parallelism_chart(found: &Measurements) -> String {
 }
 
 fn reuse_chart(found: &Measurements) -> String {
-    // The largest working set of which every reuse was measured: one line a mechanism.
+    // The largest working set with measurements of every reuse: one line a mechanism.
     let mut sets: Vec<u64> = found.reuse.iter().map(|point| point.working_set).collect();
     sets.sort_unstable();
     sets.dedup();

@@ -20,7 +20,7 @@ impl Mechanism {
     /// All of them.
     pub const ALL: [Mechanism; 4] = [Mechanism::Pageable, Mechanism::Pinned, Mechanism::ZeroCopy, Mechanism::Managed];
 
-    /// What it stands for.
+    /// Its name in print.
     pub fn title(self) -> &'static str {
         match self {
             Mechanism::Pageable => "pageable copies",
@@ -41,7 +41,7 @@ impl Mechanism {
     }
 }
 
-/// What iterations of the host and the GPU reach together.
+/// The bandwidth that iterations of the host and the GPU reach together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReusePoint {
     /// How the data come to the GPU.

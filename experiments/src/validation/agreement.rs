@@ -16,7 +16,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Of pairs (simulated, measured), those without a zero; `None` where there are none.
+    /// The agreement of pairs (simulated, measured), without pairs that have a zero; `None` where there are none.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Agreement> {
         let pairs: Vec<_> = pairs.into_iter().filter(|(found, expected)| *found > 0.0 && *expected > 0.0).collect();
         if pairs.is_empty() {

@@ -1,11 +1,11 @@
-//! What instructions are, as NVIDIA's profiler tells them apart: the shares of thread slots that each class takes.
+//! The classes of instructions, as NVIDIA's profiler tells them apart: the shares of thread slots that each class takes.
 //!
 //! nvprof's metrics `inst_fp_32`, `inst_fp_64`, `inst_integer`, `inst_control`, `inst_compute_ld_st`, `inst_misc`, `inst_bit_convert` and
-//! `inst_inter_thread_communication` count instructions of threads that are not predicated off. A warp instruction has 32 slots; what is
-//! left of them is inactive: threads that are elsewhere, have ended, or are predicated off. Which instruction belongs to which class is not
-//! published as such; they are grouped here as NVIDIA's *CUDA Binary Utilities* groups the instructions of Volta (floating point,
-//! integer, conversion, movement, predicate, load/store, control, miscellaneous). Movements, predicate
-//! instructions, barriers and no-operations have no metric but `inst_misc`.
+//! `inst_inter_thread_communication` count instructions of threads that are not predicated off. A warp instruction has 32 slots; the rest
+//! of them is inactive: threads that are elsewhere, have ended, or are predicated off. NVIDIA does not publish the class of each
+//! instruction. They are grouped here as NVIDIA's *CUDA Binary Utilities* groups the instructions of Volta (floating point, integer,
+//! conversion, movement, predicate, load/store, control, miscellaneous). Movements, predicate instructions, barriers and no-operations have
+//! no metric but `inst_misc`.
 
 use balar_actors::catalogue::KernelProfile;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub enum InstructionClass {
 /// How many classes there are.
 pub const CLASSES: usize = InstructionClass::Other as usize + 1;
 
-/// What the instructions of a kernel did.
+/// The counts of a kernel's instructions by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstructionMix {
     slots: u64,
@@ -62,7 +62,7 @@ impl InstructionMix {
         if self.slots == 0 { 0.0 } else { 100.0 * slots as f64 / self.slots as f64 }
     }
 
-    /// Of the kernels of a run.
+    /// The mixes of a run's kernels.
     pub fn of_profiles(profiles: &[KernelProfile]) -> BTreeMap<String, InstructionMix> {
         let mut mixes: BTreeMap<String, InstructionMix> = BTreeMap::new();
         for profile in profiles {

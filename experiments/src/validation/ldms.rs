@@ -31,7 +31,7 @@ struct Program {
     workload: &'static str,
     parameters: &'static [(&'static str, &'static str)],
     title: &'static str,
-    /// Name, unit, what the simulated counters give, and what the hardware counted.
+    /// Name, unit, the formula over simulated counters, and the hardware's count.
     figures: &'static [Figure],
     note: &'static str,
 }
@@ -86,7 +86,7 @@ const BFS: Program = Program {
 
 const PROGRAMS: [&Program; 2] = [&VECTOR_ADD, &BFS];
 
-/// What the first launch of a run counted.
+/// The counts of the first launch of a run.
 #[derive(Clone, Copy, Debug)]
 struct Counters {
     warps: f64,

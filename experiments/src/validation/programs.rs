@@ -1,4 +1,4 @@
-//! Programs of the user's in a study: what is run, and what is kept of a run, whoever makes it.
+//! Programs of the user's in a study: the runs, and the figures that are kept of a run.
 
 use super::instruction_mix::InstructionMix;
 use super::runs::Point;
@@ -31,7 +31,7 @@ impl ProgramRun {
     }
 }
 
-/// A run of a study: of a built-in workload, or of a program of the user's.
+/// A run of a study: a built-in workload, or a program of the user's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Job {
     /// A built-in workload.
@@ -55,14 +55,14 @@ impl Job {
     }
 }
 
-/// What a run shows of its kernels.
+/// The figures of a run's kernels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramFigures {
     /// Which code ran: "sass", "ptx", or more words.
     pub isa: String,
     /// The launches, in order.
     pub launches: Vec<LaunchFigures>,
-    /// What the instructions of each kernel did, where they were counted.
+    /// The instruction mix of each kernel, where instructions were counted.
     pub mixes: BTreeMap<String, InstructionMix>,
 }
 
@@ -88,13 +88,13 @@ impl ProgramFigures {
         self.launches.iter().map(|launch| launch.picoseconds).sum::<u64>() as f64 / 1e9
     }
 
-    /// Launches of a kernel and their cycles, by its name in the source: what the code calls it may say more.
+    /// Launches of a kernel and their cycles, by its name in the source: its name in the code may say more.
     pub fn of_kernel(&self, name: &str) -> (usize, u64) {
         let cycles = self.launches.iter().filter(|launch| is_kernel(&launch.kernel, name)).map(|launch| launch.cycles);
         cycles.fold((0, 0), |(count, sum), cycles| (count + 1, sum + cycles))
     }
 
-    /// What the instructions of a kernel did, by its name in the source.
+    /// The instruction mix of a kernel, by its name in the source.
     pub fn mix_of(&self, name: &str) -> Option<&InstructionMix> {
         self.mixes.iter().find(|(kernel, _)| is_kernel(kernel, name)).map(|(_, mix)| mix)
     }

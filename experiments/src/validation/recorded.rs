@@ -1,4 +1,4 @@
-//! The tables of `validation/`: hardware's figures, and what was simulated beside them on a date.
+//! The tables of `validation/`: hardware's figures, and the simulated ones beside them, with a date.
 
 use serde::Deserialize;
 use std::sync::LazyLock;
@@ -12,10 +12,10 @@ pub(super) struct Row {
     /// The group of microbenchmarks; empty of programs.
     #[serde(default)]
     pub group: String,
-    /// What was measured.
+    /// The measurement.
     #[serde(alias = "benchmark")]
     pub name: String,
-    /// The built-in workload of a microbenchmark, or what stands for it.
+    /// The built-in workload of a microbenchmark, or the name in its place.
     #[serde(default)]
     pub workload: String,
     /// The value that a program was asked for.

@@ -1,9 +1,9 @@
-//! What a study finds: tables, charts, and a list of all comparisons.
+//! The report of a study: tables, charts, and a list of all comparisons.
 
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
-/// What a study finds.
+/// The report of a study.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The study.
@@ -16,13 +16,25 @@ pub struct Report {
     pub planned: usize,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
-    /// What to read.
+    /// Its tables.
     pub tables: Vec<Table>,
     /// All figures that are compared, one by one.
     pub comparisons: Vec<Comparison>,
-    /// What to look at.
+    /// Its charts.
     #[serde(skip)]
     pub charts: Vec<Chart>,
+    /// How its page begins, where it is not a study of `validate`.
+    #[serde(skip)]
+    pub opening: Option<Opening>,
+}
+
+/// How the page of a report begins.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its title.
+    pub title: String,
+    /// What it shows, in a sentence or two.
+    pub lead: &'static str,
 }
 
 /// Figures side by side.
@@ -30,13 +42,13 @@ pub struct Report {
 pub struct Table {
     /// Its name: that of its file.
     pub name: &'static str,
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, a cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// What is found, and what must be known to read it.
+    /// The findings, and the facts that a reader must know.
     pub notes: Vec<String>,
 }
 
@@ -131,13 +143,13 @@ pub struct Comparison {
     pub study: &'static str,
     /// The program.
     pub program: String,
-    /// What was set.
+    /// The setting of the run.
     pub setting: String,
-    /// What is compared.
+    /// The compared quantity.
     pub quantity: Cow<'static, str>,
-    /// What was simulated; `None` where the run is missing.
+    /// The simulated figure; `None` where the run is missing.
     pub simulated: Option<f64>,
-    /// What it is compared with; `None` where nobody has published it.
+    /// The reference; `None` where none is published.
     pub reference: Option<f64>,
     /// The unit of both.
     pub unit: Cow<'static, str>,
@@ -152,7 +164,7 @@ impl Comparison {
 
     /// The fields as they stand in comma-separated values.
     pub fn fields(&self) -> [String; 8] {
-        // Picoseconds are what the simulator knows; more digits are of the division.
+        // The simulator knows picoseconds; more digits are of the division.
         let number = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);
         let shown = |value| number(value).map(|value| value.to_string()).unwrap_or_default();
         [
@@ -168,7 +180,7 @@ impl Comparison {
     }
 }
 
-/// What comparisons of a program in a setting have in common.
+/// The common part of the comparisons of a program in a setting.
 pub(crate) struct Compared<'a> {
     pub study: &'static str,
     pub program: &'a str,

@@ -34,7 +34,7 @@ const SM_CYCLES: f64 = 80.0 * 1.38;
 
 type Ceiling = (&'static str, &'static str, fn(&Measurements) -> Option<f64>, f64, &'static str);
 
-/// What was measured on the cards. The tuner's operations are multiply-adds, of which each is two here.
+/// The measurements of the cards. The tuner's operations are multiply-adds, and each counts as two here.
 const MEASURED: [Ceiling; 7] = [
     ("L1, all SMs", "GB/s", |found| found.empirical.level("L1"), 13_870.0, RRZE),
     ("L2", "GB/s", |found| found.empirical.level("L2"), 2450.0, RRZE),
@@ -47,7 +47,7 @@ const MEASURED: [Ceiling; 7] = [
 
 fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError> {
     let mut report = Report { study: STUDY.name, completed: true, ..Report::default() };
-    // It has no programs: whoever asks for one does not mean this study.
+    // It has no programs: a user who asks for one does not mean this study.
     if !selection.has_part(CEILINGS.name) || !selection.programs.is_empty() {
         return Ok(report);
     }

@@ -3,15 +3,13 @@
 use super::programs::{ProgramFigures, ProgramRun};
 use super::report::Report;
 use crate::experiment::{ExperimentError, run_overridden};
+use crate::pool::make_all;
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{io, thread};
-
-/// Stack of a thread that simulates.
-const STACK_BYTES: usize = 8 << 20;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run: a workload on a node. Two that are equal give the same figures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +51,7 @@ pub struct Running<'a> {
     pub program: Option<&'a ProgramRunner<'a>>,
 }
 
-/// What runs a program of the user's on a simulated node.
+/// The function that runs a program of the user's on a simulated node.
 pub type ProgramRunner<'a> = dyn Fn(&ProgramRun) -> Result<ProgramFigures, JobError> + Sync + 'a;
 
 /// Why a run of a study has no figures.
@@ -84,7 +82,7 @@ pub enum RunError {
     Thread(#[from] io::Error),
 }
 
-/// What came of runs.
+/// The outcome of runs.
 #[derive(Debug)]
 pub struct Runs<T, J = Point> {
     figures: BTreeMap<J, T>,
@@ -105,7 +103,7 @@ impl<T, J: Ord> Runs<T, J> {
         self.figures.len()
     }
 
-    /// A study's report that says what became of its runs, and nothing else yet; `command` makes one.
+    /// A study's report on the outcome of its runs, and nothing else yet; `command` makes one.
     pub fn report(&self, study: &'static str, command: impl Fn(&J) -> String) -> Report {
         Report {
             study,
@@ -118,7 +116,7 @@ impl<T, J: Ord> Runs<T, J> {
     }
 }
 
-/// Makes runs of built-in workloads and keeps of each what `measure` finds; see [`make_jobs`].
+/// Makes runs of built-in workloads and keeps the result of `measure` for each; see [`make_jobs`].
 ///
 /// # Errors
 ///
@@ -136,8 +134,8 @@ pub fn make<T: Send>(
     make_jobs(running, points, cost, |point| Ok(measure(&simulate(point, &running.interrupt, RunOptions::default())?)))
 }
 
-/// Makes runs of any kind and keeps what `run` gives; equal ones are made once. Those that `cost` rates highest begin first, so that none
-/// of them is left for the end. What comes of them depends neither on this nor on the number of threads.
+/// Makes runs of any kind and keeps the results of `run`; equal ones are made once. Runs that `cost` rates highest begin first, so that
+/// none of them is left for the end. The results depend neither on this nor on the number of threads.
 ///
 /// # Errors
 ///
@@ -154,29 +152,15 @@ pub fn make_jobs<T: Send, J: Clone + Ord + Send + Sync>(
 ) -> Result<Runs<T, J>, RunError> {
     let mut jobs: Vec<J> = jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     jobs.sort_by_key(|job| std::cmp::Reverse(cost(job)));
-    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let found = Mutex::new(Vec::new());
+    let planned = jobs.len();
     let interrupted = || running.interrupt.load(Ordering::Relaxed);
-    (running.progress)(0, jobs.len());
-    let work = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
-            let result = run(job);
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((job.clone(), result));
-            (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-        }
+    let make = |job: J| {
+        let result = (!interrupted()).then(|| run(&job))?;
+        Some((job, result))
     };
-    thread::scope(|scope| {
-        for _ in 0..running.threads.clamp(1, jobs.len().max(1)) {
-            let builder = thread::Builder::new().name("study".to_owned()).stack_size(STACK_BYTES);
-            builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
-                // Those that have begun have nothing to work for.
-                next.store(jobs.len(), Ordering::Relaxed);
-            })?;
-        }
-        Ok::<(), io::Error>(())
-    })?;
-    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned: jobs.len() };
-    for (job, result) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let made = make_all(("study", running.threads), jobs, running.progress, make)?;
+    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned };
+    for (job, result) in made {
         match result {
             Ok(figures) => drop(runs.figures.insert(job, figures)),
             Err(JobError::NotCompleted(_)) if interrupted() => {}
@@ -201,6 +185,7 @@ pub fn simulate(point: &Point, interrupt: &Arc<AtomicBool>, options: RunOptions)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     fn vectoradd(elements: &'static str) -> Point {
         Point {

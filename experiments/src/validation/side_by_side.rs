@@ -8,17 +8,17 @@ use std::borrow::Cow;
 /// A simulated figure beside one that it is compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
-    /// What the figure is of.
+    /// The program of the figure.
     pub program: String,
-    /// What is compared, where rows of a sheet differ in it.
+    /// The compared quantity, where rows of a sheet differ in it.
     pub quantity: Cow<'static, str>,
     /// The unit of all figures of the row.
     pub unit: Cow<'static, str>,
-    /// What was simulated; `None` where the run is missing.
+    /// The simulated figure; `None` where the run is missing.
     pub simulated: Option<f64>,
-    /// What it is compared with.
+    /// The reference.
     pub reference: f64,
-    /// What the other simulator of the sheet found.
+    /// The figure of the other simulator in the sheet.
     pub other: Option<f64>,
     /// Where the reference is from.
     pub source: Cow<'static, str>,
@@ -30,17 +30,17 @@ pub(super) struct Sheet {
     pub part: &'static str,
     /// The name of its files.
     pub name: &'static str,
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
-    /// What the rows are of, in print.
+    /// The subject of the rows, in print.
     pub subject: &'static str,
     /// Who measured the references, in print.
     pub reference: &'static str,
     /// Another simulator whose figures are known.
     pub other: Option<&'static str>,
-    /// What was set.
+    /// The setting of the runs.
     pub setting: &'static str,
-    /// What must be known to read it.
+    /// The facts that a reader must know.
     pub notes: Vec<String>,
     /// The rows.
     pub pairs: Vec<Pair>,

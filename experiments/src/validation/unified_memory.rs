@@ -95,7 +95,7 @@ const fn program(
     Program { name, workload, parameters, hardware_us, uvmsmart_us, groups, to_device_kib, transfers }
 }
 
-/// What a run with managed memory shows.
+/// The figures of a run with managed memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Time of all kernels, us.
@@ -114,7 +114,7 @@ pub struct Figures {
     pub to_device_us: f64,
     /// KiB that went to the host.
     pub to_host_kib: u64,
-    /// Of the look-ups of the SMs' TLBs, those that hit, percent.
+    /// Look-ups of the SMs' TLBs that hit, percent.
     pub tlb_hits_percent: f64,
     /// Pages that came back after they had been evicted.
     pub thrashed: u64,
@@ -123,7 +123,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of a run.
+    /// The figures of a run.
     pub fn of(result: &RunResult) -> Figures {
         let sum = |location: &str, what: &str| result.sum(location, what).unwrap_or(0);
         let kernels = &result.statistics.kernels;

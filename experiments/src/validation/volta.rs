@@ -1,7 +1,7 @@
 //! Microbenchmarks and programs that were measured on Volta cards.
 //!
-//! Some rows of `validation/microbenchmarks.csv` are built-in workloads: these run again. Of the others (kernels that have to be assembled,
-//! programs that are not ours), the figures of the date stand beside the hardware's.
+//! Some rows of `validation/microbenchmarks.csv` are built-in workloads: these run again. The others are kernels that have to be assembled,
+//! and programs that are not ours: their figures of the date stand beside the hardware's.
 
 mod live;
 mod part;

@@ -5,7 +5,7 @@
 use super::{Call, CallClass, CopyEnd, GraphNode, IpcCall, Launch, ProfilerCall, VirtualMemoryCall};
 use crate::bytes::Bytes;
 
-/// The table. `$use!(name, class; stream: s; bulk: b)` is what becomes of a row: `s` is the stream's number, `b` what holds bulk data.
+/// The table. `$use!(name, class; stream: s; bulk: b)` is the expansion of a row: `s` is the stream's number, `b` the field with bulk data.
 macro_rules! facts {
     ($call:expr, $use:ident) => {
         match $call {
@@ -128,7 +128,7 @@ macro_rules! stream {
     }};
 }
 
-/// What holds the bulk data of a row.
+/// The field with the bulk data of a row.
 macro_rules! bulk {
     ($name:expr, ($class:expr)) => {{
         let _ = ($name, $class);
@@ -146,7 +146,7 @@ macro_rules! bulk {
     }};
 }
 
-/// As [`bulk!`], to change it.
+/// As [`bulk!`], to change the field.
 macro_rules! bulk_mut {
     ($name:expr, ($class:expr)) => {{
         let _ = ($name, $class);
@@ -170,7 +170,7 @@ impl Call {
         facts!(self, name)
     }
 
-    /// What kind of call it is.
+    /// Its class.
     pub fn class(&self) -> CallClass {
         facts!(self, class)
     }
@@ -180,7 +180,7 @@ impl Call {
         facts!(self, stream).copied()
     }
 
-    /// As [`Call::stream`], to name another.
+    /// As [`Call::stream`], to name another stream.
     pub fn stream_mut(&mut self) -> Option<&mut u32> {
         facts!(self, stream)
     }
@@ -236,7 +236,7 @@ fn compute(nanoseconds: u64) -> CallClass {
     CallClass::Compute { nanoseconds }
 }
 
-/// What a program tells profilers.
+/// The CUDA name of a message to profilers.
 fn profiler_name(call: &ProfilerCall) -> &'static str {
     match call {
         ProfilerCall::Start => "cudaProfilerStart",
@@ -254,7 +254,7 @@ fn peer_name(enabled: bool) -> &'static str {
     if enabled { "cudaDeviceEnablePeerAccess" } else { "cudaDeviceDisablePeerAccess" }
 }
 
-/// What holds bulk data.
+/// A type that holds bulk data.
 trait Bulk {
     fn bulk(&self) -> Vec<&Bytes>;
     fn bulk_mut(&mut self) -> Vec<&mut Bytes>;

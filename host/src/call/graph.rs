@@ -1,4 +1,4 @@
-//! Graphs of a launch: nodes that wait for each other, some of which run graphs of their own.
+//! Graphs of a launch: nodes that wait for each other. Conditional nodes run graphs of their own.
 
 use super::Call;
 use serde::de::Error;
@@ -12,7 +12,7 @@ pub struct GraphNode {
     /// A launch, copy, fill, host function, event record or wait; `None` of an empty or a conditional node.
     #[serde(deserialize_with = "call_of_node")]
     pub call: Option<Box<Call>>,
-    /// Of a conditional node: what it goes by, and its graphs.
+    /// For a conditional node: its condition, and its graphs.
     pub conditional: Option<Box<Conditional>>,
     /// Indices of earlier nodes.
     pub dependencies: Vec<u32>,
@@ -25,8 +25,8 @@ impl GraphNode {
     }
 }
 
-/// What of the graphs of a node runs is told by a word in device memory when the node is reached: kernels write it
-/// (`cudaGraphSetConditional`).
+/// A conditional node. A word in device memory tells which of its graphs run: kernels write it (`cudaGraphSetConditional`), and it is read
+/// when the node is reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditional {
     /// How it is told.
@@ -68,7 +68,7 @@ const DEEPEST: u32 = 32;
 thread_local! {
     /// A call of a node is being read.
     static WITHIN_CALL: Cell<bool> = const { Cell::new(false) };
-    /// Conditional nodes around what is being read.
+    /// The number of conditional nodes around the one that is being read.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 

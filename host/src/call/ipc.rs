@@ -12,12 +12,12 @@ pub enum IpcCall {
     },
     /// `cudaIpcOpenMemHandle`; gives [`CallResult::Pointer`](super::CallResult::Pointer): where the allocation begins.
     OpenMemory {
-        /// What another process's `MemoryHandle` gave.
+        /// The result of another process's `MemoryHandle`.
         handle: u64,
     },
     /// `cudaIpcCloseMemHandle`: waits for all work of the process on all devices.
     CloseMemory {
-        /// What `OpenMemory` gave.
+        /// The result of `OpenMemory`.
         pointer: u64,
     },
     /// `cudaIpcGetEventHandle`; gives [`CallResult::Object`](super::CallResult::Object): the handle of the event.
@@ -27,7 +27,7 @@ pub enum IpcCall {
     },
     /// `cudaIpcOpenEventHandle`; gives [`CallResult::Event`](super::CallResult::Event).
     OpenEvent {
-        /// What another process's `EventHandle` gave.
+        /// The result of another process's `EventHandle`.
         handle: u64,
     },
 }

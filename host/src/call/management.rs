@@ -1,4 +1,4 @@
-//! What tools ask about the node and about the work of their process: no calls of CUDA, and they take no time.
+//! Questions of tools about the node and about the work of their process: they are no calls of CUDA, and take no time.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A question of a management tool (NVML) or of a profiler (CUPTI).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ManagementCall {
-    /// What the device has done and what it holds; gives [`CallResult::DeviceState`](super::CallResult::DeviceState).
+    /// The work and the contents of the device; gives [`CallResult::DeviceState`](super::CallResult::DeviceState).
     DeviceState,
     /// Whether the times of the process's work are kept from now on.
     RecordActivity(bool),
@@ -15,7 +15,7 @@ pub enum ManagementCall {
 }
 
 impl ManagementCall {
-    /// What it does, in words.
+    /// Its subject, in words.
     pub fn name(&self) -> &'static str {
         match self {
             ManagementCall::DeviceState => "question about a device",
@@ -25,12 +25,12 @@ impl ManagementCall {
     }
 }
 
-/// What a device has done since the start of the run, and what it holds.
+/// The work of a device since the start of the run, and its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceState {
     /// Simulated time, picoseconds.
     pub now: u64,
-    /// Time in which kernels ran, of those that had been given to it, picoseconds.
+    /// Time in which kernels ran that had been given to the device, picoseconds.
     pub kernels: u64,
     /// Time in which kernels, copies or fills were under way, picoseconds.
     pub busy: u64,
@@ -45,7 +45,7 @@ pub struct DeviceState {
 pub struct Activity {
     /// The thread that has asked for it, as its welcome numbers it.
     pub thread: u32,
-    /// By which of its calls, counted from 0.
+    /// The number of the process's call that asked for it, counted from 0.
     pub call: u64,
     /// The device.
     pub device: u32,
@@ -55,11 +55,11 @@ pub struct Activity {
     pub start: u64,
     /// When it ended, picoseconds.
     pub end: u64,
-    /// What it was.
+    /// The work.
     pub work: ActivityWork,
 }
 
-/// What a device has done.
+/// A piece of work of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActivityWork {
     /// A kernel has run.

@@ -75,11 +75,11 @@ pub struct ModuleVariable {
     pub address: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: VariableKind,
 }
 
-/// What `cudaFuncGetAttributes` tells.
+/// The attributes that `cudaFuncGetAttributes` tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionAttributes {
     /// Static shared memory of a block, bytes.

@@ -1,4 +1,4 @@
-//! What calls give back.
+//! The results of calls.
 
 use super::management::{Activity, DeviceState};
 use super::module::{FunctionAttributes, ModuleFunction, ModuleVariable};
@@ -65,7 +65,7 @@ pub enum CallResult {
     Access(MemoryAccess),
     /// The pages around a touched address that the host may access now; `None` where that has left the host again.
     HostPages(Option<HostPages>),
-    /// What a device has done and what it holds.
+    /// The work and the contents of a device.
     DeviceState(DeviceState),
     /// Work of the process that has ended, in the order of the ends.
     Activity(Vec<Activity>),
@@ -85,7 +85,7 @@ pub enum AllocationKind {
 /// An allocation, as its addresses know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointerDescription {
-    /// What it is.
+    /// Its kind.
     pub kind: AllocationKind,
     /// The device that was current when it was made.
     pub device: u32,

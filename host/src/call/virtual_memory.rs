@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What addresses, their lengths and physical memory are multiples of, bytes (`cuMemGetAllocationGranularity` on V100).
+/// Addresses, their lengths and physical memory are multiples of this, bytes (`cuMemGetAllocationGranularity` on V100).
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// A call of virtual memory management. Addresses and lengths are multiples of [`GRANULARITY`].

@@ -1,9 +1,10 @@
-//! What a replayed call gives, beside what the recorded one gave.
+//! The comparison of a replayed call's result with the recorded one.
 
 use crate::call::{Call, CallResult, CopyEnd, Launch};
 
 /// How the result of `call` differs from the recorded one, so that the replay cannot go on: later calls name what it gave. `None` where
-/// it does not; the bytes of copies are compared elsewhere. What depends on time alone (clocks, queries, free memory) may differ.
+/// it does not; the bytes of copies are compared elsewhere. What depends on time and on the node (clocks, queries, free memory, which pages are
+/// where, what tools ask) may differ.
 pub(super) fn compare(call: &Call, recorded: &CallResult, found: &CallResult) -> Option<String> {
     let is_query = matches!(call, Call::EventQuery { .. } | Call::StreamQuery { .. });
     match (recorded, found) {
@@ -11,17 +12,16 @@ pub(super) fn compare(call: &Call, recorded: &CallResult, found: &CallResult) ->
             "expected the address {recorded:#x}, found {found:#x}: device memory is laid out otherwise than on the recorded \
                  topology"
         )),
-        (CallResult::Module { module, functions, variables, .. }, CallResult::Module { .. }) => {
-            let CallResult::Module { module: m, functions: f, variables: v, .. } = found else { return None };
-            let same = module == m && functions == f && variables == v;
-            (!same).then(|| module_difference(recorded, found))
-        }
+        (recorded @ CallResult::Module { .. }, found @ CallResult::Module { .. }) => module_difference(recorded, found),
         (CallResult::Data(_), CallResult::Data(_)) => None,
         (CallResult::Time { .. }, CallResult::Time { .. })
         | (CallResult::Elapsed { .. }, CallResult::Elapsed { .. })
         | (CallResult::MemoryInfo { .. }, CallResult::MemoryInfo { .. })
         | (CallResult::Size(_), CallResult::Size(_))
-        | (CallResult::Attributes(_), CallResult::Attributes(_)) => None,
+        | (CallResult::Attributes(_), CallResult::Attributes(_))
+        | (CallResult::HostPages(_), CallResult::HostPages(_))
+        | (CallResult::DeviceState(_), CallResult::DeviceState(_))
+        | (CallResult::Activity(_), CallResult::Activity(_)) => None,
         (CallResult::None, CallResult::Error(error)) | (CallResult::Error(error), CallResult::None)
             if is_query && *error == crate::CudaError::NotReady =>
         {
@@ -35,35 +35,36 @@ pub(super) fn compare(call: &Call, recorded: &CallResult, found: &CallResult) ->
     }
 }
 
-fn module_difference(recorded: &CallResult, found: &CallResult) -> String {
-    let (CallResult::Module { functions, variables, .. }, CallResult::Module { functions: f, variables: v, .. }) =
-        (recorded, found)
+/// Kernels and variables are known by their names: their order, and others beside them, are the code's own.
+fn module_difference(recorded: &CallResult, found: &CallResult) -> Option<String> {
+    let (
+        CallResult::Module { module, functions, variables },
+        CallResult::Module { module: m, functions: f, variables: v },
+    ) = (recorded, found)
     else {
-        return "another module".to_owned();
+        return None;
     };
-    for variable in variables {
-        match v.iter().find(|other| other.name == variable.name) {
-            Some(other) if other.address != variable.address => {
-                return format!(
-                    "expected the variable {} at {:#x}, found it at {:#x}: device memory is laid out otherwise than on the \
-                     recorded topology",
-                    variable.name, variable.address, other.address
-                );
-            }
-            Some(_) => {}
-            None => return format!("expected a variable {}, the module has none", variable.name),
-        }
+    if module != m {
+        return Some(format!("expected the module {module}, found {m}"));
     }
-    for function in functions {
-        match f.iter().find(|other| other.name == function.name) {
+    let moved = variables.iter().find_map(|variable| match v.iter().find(|other| other.name == variable.name) {
+        None => Some(format!("expected a variable {}, the module has none", variable.name)),
+        Some(other) if other.address != variable.address => Some(format!(
+            "expected the variable {} at {:#x}, found it at {:#x}: device memory is laid out otherwise than on the recorded topology",
+            variable.name, variable.address, other.address
+        )),
+        Some(other) if other != variable => Some(format!("the variable {} is another than was recorded", variable.name)),
+        Some(_) => None,
+    });
+    moved.or_else(|| {
+        functions.iter().find_map(|function| match f.iter().find(|other| other.name == function.name) {
+            None => Some(format!("expected a kernel {}, the module has none", function.name)),
             Some(other) if other != function => {
-                return format!("the kernel {} is another than was recorded", function.name);
+                Some(format!("the kernel {} is another than was recorded", function.name))
             }
-            Some(_) => {}
-            None => return format!("expected a kernel {}, the module has none", function.name),
-        }
-    }
-    "another module than was recorded".to_owned()
+            Some(_) => None,
+        })
+    })
 }
 
 fn described(result: &CallResult) -> String {
@@ -103,7 +104,7 @@ pub(super) fn compare_bytes(recorded: &[u8], found: &[u8]) -> Option<String> {
     ))
 }
 
-/// A call in words, with what it is about.
+/// A call in words, with its subject.
 pub(super) fn call_in_words(call: &Call) -> String {
     let name = call.name();
     match call {
@@ -129,5 +130,51 @@ pub(super) fn call_in_words(call: &Call) -> String {
         Call::ModuleLoad { name: module, .. } => format!("{name} of {module}"),
         Call::FunctionAttributes { function } => format!("{name} of {}", function.name),
         _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{ModuleFunction, ModuleVariable, VariableKind};
+
+    fn module(functions: &[(&str, u32)], variables: &[(&str, u64)]) -> CallResult {
+        let function =
+            |&(name, bytes): &(&str, u32)| ModuleFunction { name: name.into(), parameters: vec![(0, bytes)] };
+        let variable = |&(name, address): &(&str, u64)| ModuleVariable {
+            name: name.into(),
+            address,
+            bytes: 4,
+            kind: VariableKind::Global,
+        };
+        CallResult::Module {
+            module: 1,
+            functions: functions.iter().map(function).collect(),
+            variables: variables.iter().map(variable).collect(),
+        }
+    }
+
+    /// Code for another GPU lists its kernels in another order, and may have more of them.
+    #[test]
+    fn modules_are_compared_by_names() {
+        let recorded = module(&[("a", 4), ("b", 8)], &[("x", 0x100), ("y", 0x200)]);
+        let call = Call::ModuleLoad { images: Vec::new(), name: "app".to_owned() };
+        let of = |found: CallResult| compare(&call, &recorded, &found);
+        assert_eq!(of(module(&[("b", 8), ("c", 4), ("a", 4)], &[("y", 0x200), ("x", 0x100)])), None);
+        for (found, said) in [
+            (
+                module(&[("a", 4), ("b", 8)], &[("x", 0x100), ("y", 0x300)]),
+                "expected the variable y at 0x200, found it at 0x300",
+            ),
+            (module(&[("a", 4), ("b", 8)], &[("x", 0x100)]), "expected a variable y, the module has none"),
+            (module(&[("a", 4)], &[("x", 0x100), ("y", 0x200)]), "expected a kernel b, the module has none"),
+            (
+                module(&[("a", 4), ("b", 16)], &[("x", 0x100), ("y", 0x200)]),
+                "the kernel b is another than was recorded",
+            ),
+        ] {
+            let difference = of(found).unwrap_or_default();
+            assert!(difference.starts_with(said), "{difference}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a trace.
+//! Mistakes in traces.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// Why a trace cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// What the system refuses.
+    /// The system refuses an operation.
     #[error("cannot {doing} {}: {source}", .path.display())]
     System {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum TraceError {
     NotATrace {
         /// The folder or file.
         path: PathBuf,
-        /// What is there, and what was expected.
+        /// The file as it is, and as it was expected.
         reason: String,
     },
     /// A trace of another version of the format.
@@ -41,9 +41,9 @@ pub enum TraceError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What it says.
+        /// The line.
         text: String,
-        /// What is wrong with it, and what was expected.
+        /// The mistake in it, and the expected text.
         problem: String,
     },
     /// A file that is not as it was written.
@@ -53,7 +53,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Where.
         offset: u64,
-        /// What is wrong.
+        /// The mistake.
         cause: String,
     },
     /// The trace of a run that did not come to its end.
@@ -61,7 +61,7 @@ pub enum TraceError {
     Unfinished {
         /// The folder.
         path: PathBuf,
-        /// What ended the run, where the trace says so.
+        /// The cause of the recorded run's end, where the trace says so.
         cause: Option<String>,
     },
 }
@@ -74,10 +74,10 @@ fn unfinished(cause: Option<&str>) -> String {
 }
 
 impl TraceError {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn help(&self) -> Option<String> {
         match self {
-            TraceError::Unfinished { .. } => Some("`--partial` replays as much of it as there is".to_owned()),
+            TraceError::Unfinished { .. } => Some("`--partial` replays the part that is there".to_owned()),
             TraceError::Version { .. } => Some("record the program again with this version".to_owned()),
             TraceError::Damaged { .. } => Some(
                 "the trace is not as it was recorded: copy it again from where it comes, or record it again".to_owned(),

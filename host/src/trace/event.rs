@@ -1,4 +1,4 @@
-//! What a trace says: one event after another, in the order in which they happened.
+//! The events of a trace, in the order in which they happened.
 
 use super::payloads::PayloadId;
 use crate::call::CallResult;
@@ -29,7 +29,7 @@ pub enum Event {
     Result {
         /// Whose call.
         thread: ThreadId,
-        /// What it gives. Bytes are present as their length alone.
+        /// Its result. Bytes are present as their length alone.
         result: CallResult,
         /// The bytes of a copy from the device.
         data: Option<PayloadId>,
@@ -52,7 +52,7 @@ pub enum Event {
         /// The bytes.
         data: PayloadId,
     },
-    /// What kernels have printed.
+    /// Text that kernels have printed.
     Printed {
         /// Whose kernels.
         process: ProcessId,
@@ -68,13 +68,13 @@ pub enum Event {
         /// The bytes of all ranges, one after another.
         data: PayloadId,
     },
-    /// The program had nothing to do as often as this, though no call returned and no host function was called: what it does next
-    /// came to it from outside.
+    /// The program had nothing to do as often as this, though no call returned and no host function was called: its next act came from
+    /// outside.
     Waited {
         /// How often.
         times: u32,
     },
-    /// A process has ended, of several.
+    /// One of several processes has ended.
     ProcessEnds {
         /// Which.
         process: ProcessId,
@@ -83,7 +83,7 @@ pub enum Event {
     },
     /// The program has ended without [`Call::Exit`](crate::Call::Exit), or after it.
     End {
-        /// What went wrong with it.
+        /// Its failure.
         error: Option<String>,
     },
 }

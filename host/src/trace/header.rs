@@ -4,8 +4,7 @@ use super::error::TraceError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Version of the format: of the files, the events, and the vocabulary of calls that they are written in. Raised with every change
-/// of these.
+/// Version of the format: of the files, the events, and the vocabulary of calls. Every change of these raises it.
 pub const FORMAT_VERSION: u32 = 10;
 
 /// Name of the file in the folder of a trace.
@@ -13,7 +12,7 @@ pub(super) const FILE: &str = "trace.txt";
 /// The first line.
 const TITLE: &str = "balar-actors trace";
 
-/// What a trace says of itself.
+/// The facts about a trace in its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The program, or the built-in workload.
@@ -26,11 +25,11 @@ pub struct Header {
     pub parameters: Vec<(String, String)>,
     /// Number and bytes of the events; `None` while the run goes on, and for ever where it does not come to its end.
     pub finished: Option<(u64, u64)>,
-    /// What ended the recorded run before its end; `None` also where it was killed, and had no time to say so.
+    /// The cause of the recorded run's early end; `None` also where it was killed, and had no time to say so.
     pub interrupted: Option<String>,
 }
 
-/// What an unfinished trace says where nobody has said what ended the run.
+/// The cause in an unfinished trace where none was written.
 const UNKNOWN_END: &str = "the run goes on, or was killed";
 
 impl Header {
@@ -65,7 +64,7 @@ impl Header {
         fs::rename(&new, &path).map_err(TraceError::system("write", &path))
     }
 
-    /// Says in the trace of a folder what ended the recorded run, unless the trace is complete.
+    /// Writes the cause of the recorded run's end into the trace of a folder, unless the trace is complete.
     ///
     /// # Errors
     ///

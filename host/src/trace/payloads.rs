@@ -29,7 +29,7 @@ impl PayloadId {
 
 /// Name of the file in the folder of a trace.
 pub(super) const FILE: &str = "payloads.bin";
-/// What the file begins with.
+/// The first bytes of the file.
 const MAGIC: &[u8; 16] = b"balar payloads\0\x01";
 /// Checksum, length, compressed length.
 const HEADER_BYTES: usize = 16 + 8 + 8;
@@ -91,7 +91,7 @@ pub(super) struct PayloadReader {
 }
 
 impl PayloadReader {
-    /// Opens the payloads of a trace. Of an unfinished one (`partial`), a last payload that is cut off is left out.
+    /// Opens the payloads of a trace. In an unfinished one (`partial`), a last payload that is cut off is left out.
     pub fn open(folder: &Path, partial: bool) -> Result<PayloadReader, TraceError> {
         let path = folder.join(FILE);
         let file = File::open(&path).map_err(TraceError::system("read", &path))?;
@@ -192,7 +192,7 @@ fn check_content(compressed: &mut impl Read, id: PayloadId) -> Result<(), String
         return Err(format!("a payload holds {more} the {} bytes that were recorded", id.length));
     }
     if hasher.digest128() != id.hash {
-        return Err("a payload is not what was recorded: its checksum differs".to_owned());
+        return Err("a payload is not the recorded one: its checksum differs".to_owned());
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A trace in memory, but for its payloads.
 #[derive(Debug)]
 pub struct Trace {
-    /// What it says of itself.
+    /// Its header.
     pub header: Header,
     /// All its events.
     pub events: Vec<Event>,
@@ -131,7 +131,7 @@ fn read_event(bytes: &[u8], offset: usize) -> Result<(Event, usize), Broken> {
     let (length, sum) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]));
     let event = rest.get(..length).ok_or(Broken::CutOff)?;
     if checksum(event) != sum {
-        return Err(Broken::Wrong("an event is not what was recorded: its checksum differs".to_owned()));
+        return Err(Broken::Wrong("an event is not the recorded one: its checksum differs".to_owned()));
     }
     let next = offset + RECORD_HEADER_BYTES + length;
     match event.first() {
@@ -148,7 +148,7 @@ fn read_event(bytes: &[u8], offset: usize) -> Result<(Event, usize), Broken> {
     }
 }
 
-/// Do the payloads of an event fit what it announces?
+/// Do the payloads of an event fit the lengths that it announces?
 fn check_payloads(event: &Event) -> Result<(), String> {
     let (announced, given): (Vec<u64>, Vec<u64>) = match event {
         Event::Request { request, payloads } => (
@@ -185,7 +185,7 @@ enum Standing {
     Out,
 }
 
-/// What can come next.
+/// The events that can come next.
 #[derive(Default)]
 struct Order {
     threads: BTreeMap<ThreadId, Standing>,

@@ -1,4 +1,4 @@
-//! Records what a program and the simulated host CPU say to each other.
+//! Records the conversation of a program and the simulated host CPU.
 
 use super::CodeFile;
 use super::error::TraceError;
@@ -12,7 +12,7 @@ use balar_protocol::ProcessId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether a recording goes well: for whoever started it, while and after it goes on.
+/// Whether a recording goes well: for the code that started it, while and after it goes on.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingState(Arc<Mutex<Option<TraceError>>>);
 
@@ -57,8 +57,8 @@ pub struct Recorder {
     processes: BTreeMap<ThreadId, ProcessId>,
     /// Whether the copy of the shared memory is that of when the program began to run: since then, only the program has written.
     program_runs: bool,
-    /// Whether what the program has written since is to be recorded with a later event: so it is while all its calls are touches, which
-    /// read nothing and are many. What devices write meanwhile is recorded as the program's: a replay finds the same there already.
+    /// Whether the program's recent writes are to be recorded with a later event. That is so while all its calls are touches, which read
+    /// nothing and are many. Writes of devices meanwhile are recorded as the program's: a replay finds the same bytes there already.
     writes_wait: bool,
     /// Answers "waiting" since the program was told something.
     waited: u32,
@@ -67,8 +67,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records `inner` with `writer`. `code` is what is loaded for each device from the start, as (file name, PTX or a cubin); `window` is
-    /// the pinned and managed memory that the program shares with the simulator.
+    /// Records `inner` with `writer`. `code` is the code that is loaded for each device from the start, as (file name, PTX or a cubin);
+    /// `window` is the pinned and managed memory that the program shares with the simulator.
     pub fn new(
         inner: Box<dyn Host>,
         writer: TraceWriter,
@@ -120,7 +120,7 @@ impl Recorder {
         }
     }
 
-    /// The program is about to be told something, and to run: what it finds in the shared memory is not its own doing.
+    /// The program is about to be told something, and to run: bytes that it finds in the shared memory are not its own writes.
     fn program_begins(&mut self) {
         self.waited = 0;
         if !self.program_runs && !self.writes_wait && !self.memory.is_empty() {
@@ -137,7 +137,7 @@ impl Recorder {
         })
     }
 
-    /// Records what the program has written to shared memory.
+    /// Records the program's writes to shared memory.
     fn record_writes(&mut self) {
         self.writes_wait = false;
         if self.memory.is_empty() || self.writer.is_none() {
@@ -174,7 +174,7 @@ impl Recorder {
             }
             Ok(Event::Request { request: request.clone(), payloads })
         });
-        // What happened before a call is there even if the simulator is killed in it.
+        // Events before a call are there even if the simulator is killed in it.
         self.flush();
     }
 }
@@ -188,7 +188,7 @@ fn without_data(call: &Call) -> Call {
     }
 }
 
-/// Does a call wait until a device has done what it was asked, so that its memory holds a result?
+/// Does a call wait until a device has done the work that it was asked for, so that its memory holds a result?
 pub(super) fn waits_for_device(call: &Call) -> bool {
     matches!(call, Call::DeviceSynchronize | Call::StreamSynchronize { .. } | Call::EventSynchronize { .. })
 }

@@ -1,4 +1,4 @@
-//! A recorded program: it makes the calls that were recorded, in their order, and compares what they give with what they gave.
+//! A recorded program: it makes the recorded calls in their order, and compares their results with the recorded ones.
 
 use super::comparison::{call_in_words, compare, compare_bytes};
 use super::error::TraceError;
@@ -12,7 +12,7 @@ use crate::call::{Call, CallResult};
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use balar_protocol::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A thread of the recorded program.
 #[derive(Default)]
@@ -41,10 +41,16 @@ pub struct Replay {
     transfers: BTreeMap<(ProcessId, u32), VecDeque<usize>>,
     /// Answers "waiting" at the present event.
     waited: u32,
-    /// By process: for its standard output, and for its standard error stream.
+    /// Text for the standard output and for the standard error stream, by process.
     printed: BTreeMap<ProcessId, [Printed; 2]>,
     /// Whether values are compared, not only addresses and errors.
     compares_data: bool,
+    /// The node, where it is another than that of the recording.
+    elsewhere: Option<String>,
+    /// The first difference there.
+    first_elsewhere: Arc<OnceLock<String>>,
+    /// Whether the replay could not go on on that node.
+    broken_off: bool,
     last_kernel: Option<String>,
     /// The first difference, and how many there were.
     different: Option<String>,
@@ -55,7 +61,7 @@ pub struct Replay {
     end_error: Option<String>,
 }
 
-/// Text that kernels print: what was recorded and has not been printed again.
+/// Text that kernels print: the recorded text that has not been printed again.
 #[derive(Default)]
 struct Printed {
     expected: VecDeque<u8>,
@@ -64,8 +70,8 @@ struct Printed {
 }
 
 impl Replay {
-    /// Replays `trace`. `window` is the pinned and managed memory of the node that it is replayed on; without `compares_data`, only
-    /// what later calls depend on is compared.
+    /// Replays `trace`. `window` is the pinned and managed memory of the node that it is replayed on; without `compares_data`, the replay
+    /// compares only values that later calls depend on.
     ///
     /// # Errors
     ///
@@ -99,6 +105,9 @@ impl Replay {
             waited: 0,
             printed,
             compares_data,
+            elsewhere: None,
+            first_elsewhere: Arc::default(),
+            broken_off: false,
             last_kernel: None,
             different: None,
             differences: 0,
@@ -108,16 +117,48 @@ impl Replay {
         })
     }
 
+    /// The replay is on this node. Where that is another than the recording's, other results are no wrong ones: atomics add up in another
+    /// order, and kernels print in another order, which is not compared. What later calls depend on may differ, too: then the replay ends
+    /// with an error.
+    pub fn on(mut self, node: &str) -> Replay {
+        self.elsewhere = Some(node.to_owned()).filter(|node| *node != self.trace.header.topology);
+        self
+    }
+
+    /// On another node: the first difference from the recording, once there is one.
+    pub fn first_difference(&self) -> Arc<OnceLock<String>> {
+        Arc::clone(&self.first_elsewhere)
+    }
+
+    /// Does it compare what kernels print?
+    fn compares_text(&self) -> bool {
+        self.compares_data && self.elsewhere.is_none()
+    }
+
     /// Notes a difference; the first is the one to show.
     fn differs(&mut self, text: String) {
         self.differences += 1;
-        self.different.get_or_insert(text);
+        if self.elsewhere.is_some() {
+            self.first_elsewhere.get_or_init(|| text);
+        } else {
+            self.different.get_or_insert(text);
+        }
     }
 
-    /// Ends the replay: what comes next would not be what was recorded.
+    /// Ends the replay: from here on it would differ from the recorded run.
     fn stop(&mut self, text: String) {
-        self.differs(format!("{text}; the replay ends here"));
+        self.differences += 1;
+        self.different.get_or_insert(format!("{text}; the replay ends here"));
         self.ended = true;
+    }
+
+    /// Ends the replay where what comes next depends on something that is otherwise than it was.
+    fn cannot_go_on(&mut self, text: String) {
+        let Some(node) = &self.elsewhere else { return self.stop(text) };
+        let recorded = &self.trace.header.topology;
+        self.end_error =
+            Some(format!("the trace was recorded on {recorded}, and its replay on {node} cannot go on: {text}"));
+        (self.ended, self.broken_off) = (true, true);
     }
 
     /// The recorded call number `index`, in words.
@@ -164,7 +205,7 @@ impl Replay {
         let (ranges, data) = (ranges.clone(), *data);
         let Some(bytes) = self.payload(data) else { return };
         if let Err(problem) = self.memory.write(&ranges, &bytes) {
-            self.stop(format!("what the program wrote to memory cannot be written again: {problem}"));
+            self.stop(format!("the program's writes to memory cannot be repeated: {problem}"));
         }
     }
 
@@ -190,7 +231,7 @@ impl Replay {
         let call = call.clone();
         if let Some(difference) = compare(&call, &recorded, found) {
             let place = self.place(request);
-            self.stop(format!("{place}: {difference}"));
+            self.cannot_go_on(format!("{place}: {difference}"));
             return;
         }
         if !self.compares_data {
@@ -223,7 +264,7 @@ impl Host for Replay {
             match self.trace.events.get(self.cursor) {
                 None => {
                     if self.waits() && self.trace.header.finished.is_none() {
-                        // An unfinished trace: what is under way is simulated to its end.
+                        // An unfinished trace: work that is under way is simulated to its end.
                         return Next::Waiting;
                     }
                     self.ended = true;
@@ -322,7 +363,7 @@ impl Host for Replay {
     }
 
     fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
-        if !self.compares_data {
+        if !self.compares_text() {
             return;
         }
         let finished = self.trace.header.finished.is_some();
@@ -351,7 +392,8 @@ impl Host for Replay {
                 };
                 Verification::Failed(format!("the replay differs from the recording: {text}{more}"))
             }
-            (None, Some(printed)) if self.compares_data && finished => {
+            (None, _) if self.broken_off || self.first_elsewhere.get().is_some() => Verification::NotChecked,
+            (None, Some(printed)) if self.compares_text() && finished => {
                 let message = format!(
                     "the replay differs from the recording: kernels print {} bytes, {} were recorded",
                     printed.done,
@@ -365,7 +407,9 @@ impl Host for Replay {
     }
 
     fn measurements(&self) -> Vec<Measurement> {
-        Vec::new()
+        let name = "results that differ from the recording";
+        let differ = Measurement { name, value: self.differences as f64, unit: "result" };
+        Some(differ).filter(|_| self.elsewhere.is_some() && self.compared).into_iter().collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The shape of what traces hold, in words, and a test that pins it to the version of the format.
+//! The shape of the contents of traces, in words, and a test that pins it to the version of the format.
 //!
 //! `schema.txt` has it as it was when the version was raised last: a line for each type, or
 //! for each variant of one, that events are made of.

@@ -1,4 +1,4 @@
-//! Pinned and managed memory, which a program writes without a call: what it has written is found by comparison with a copy.
+//! Pinned and managed memory, which a program writes without a call: a comparison with a copy finds its writes.
 
 use crate::call::{Call, CallResult, VariableKind};
 use crate::memory::{BASE, HOST_BASE, Place, place_of};
@@ -18,14 +18,14 @@ const LARGEST_GAP: usize = 16;
 /// `address - BASE`.
 pub type HostWindow = Arc<OwnedFd>;
 
-/// What a program has changed: address and length of each range, and the bytes of all of them.
+/// The changes of a program: address and length of each range, and the bytes of all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub ranges: Vec<(u64, u64)>,
     pub data: Vec<u8>,
 }
 
-/// The allocations of the host window, with a copy of what they hold.
+/// The allocations of the host window, with a copy of their bytes.
 pub(super) struct SharedMemory {
     window: Option<HostWindow>,
     /// First address and bytes of each allocation.
@@ -84,12 +84,12 @@ impl SharedMemory {
         }
     }
 
-    /// Takes what the memory holds now as what it should be: devices may have written.
+    /// Makes the copy equal to the memory: devices may have written.
     pub fn refresh(&mut self) {
         self.compare(&mut |_, _, _| ());
     }
 
-    /// What has changed since the memory was looked at last.
+    /// The changes since the last look at the memory.
     pub fn changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         self.compare(&mut |address, old, new| changes.add(address, old, new));
@@ -117,7 +117,7 @@ impl SharedMemory {
         hasher.digest128()
     }
 
-    /// Writes what the program has written as the trace was recorded.
+    /// Writes the bytes that the program wrote as the trace was recorded.
     pub fn write(&mut self, ranges: &[(u64, u64)], data: &[u8]) -> Result<(), String> {
         let window =
             self.window.clone().ok_or("this system has no room for the window of pinned and managed memory")?;
@@ -135,7 +135,7 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// Brings the copy up to date; tells of each page that differs its address, what it held, and what it holds.
+    /// Brings the copy up to date; tells of each page that differs its address, its old bytes and its new bytes.
     fn compare(&mut self, differs: &mut impl FnMut(u64, &[u8], &[u8])) {
         let Some(window) = self.window.clone() else { return };
         let zeros = [0; PAGE as usize];
@@ -145,7 +145,7 @@ impl SharedMemory {
             let end = (address + bytes).next_multiple_of(PAGE);
             let mut page = done.max(address & !(PAGE - 1));
             while page < end {
-                // What was never written takes no memory, and no time either.
+                // Memory that was never written takes no memory of ours, and no time either.
                 let written = next_written(&window, page).map_or(end, |written| written & !(PAGE - 1));
                 if written > page && self.pages.range(page..written.min(end)).next().is_none() {
                     page = written.min(end);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(changes.ranges, [(first, 5), (first + 100, 1), (second + (1 << 31) - 2, 4)]);
         assert_eq!(changes.data, b"ab\0\0cdwxyz");
         assert_eq!(memory.changes(), Changes::default());
-        // What a device writes is taken over silently.
+        // The writes of a device are taken over silently.
         write_all(&window, first, b"z").expect("written");
         memory.refresh();
         assert_eq!(memory.changes(), Changes::default());

@@ -1,4 +1,4 @@
-//! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
+//! Recording, replaying, and messages about damaged traces: with a node that only keeps bytes.
 
 use super::*;
 use crate::call::{AdviceChange, CallResult, CopyEnd, Function, Launch};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The process of most of these programs.
 const P: ProcessId = ProcessId::FIRST;
 
-/// What a program does.
+/// An act of a program.
 #[derive(Clone)]
 enum Step {
     Call(u32, Call),
@@ -77,7 +77,7 @@ impl Host for Program {
     }
 }
 
-/// What goes otherwise than it did.
+/// A deviation from the recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -89,7 +89,7 @@ enum Fault {
     Error,
 }
 
-/// A device that does what it is asked in the order of asking. Gives the requests that were made, in words.
+/// A device that does its work in the order of asking. Gives the requests that were made, in words.
 fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<String> {
     let mut memory = vec![0u8; 1 << 16];
     let mut allocated = if fault == Fault::Layout { 512 } else { 256 };
@@ -239,7 +239,7 @@ fn program_of(steps: &[Step], window: &HostWindow) -> Program {
     Program { steps: steps.iter().cloned().collect(), in_call, called_back, window: Arc::clone(window) }
 }
 
-/// Records the program in `folder`; gives what it did.
+/// Records the program in `folder`; gives its acts.
 fn record(folder: &Path) -> Vec<String> {
     let window = window();
     record_program(folder, program(&window), &window)
@@ -274,7 +274,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let (replayed, verification, shared) = replay(folder.path(), Fault::None, true);
     assert_eq!(replayed, recorded);
     assert_eq!(verification, Verification::Passed);
-    // The second write of the program, tripled by the device; and what it wrote elsewhere.
+    // The second write of the program, tripled by the device; and its writes elsewhere.
     assert_eq!((shared[..4].to_vec(), &shared[5000..5002]), (vec![27, 6, 7, 0], &[1, 1][..]));
     let trace = Trace::open(folder.path(), false).expect("a trace");
     let code = trace.code().expect("payloads");
@@ -388,13 +388,46 @@ fn differences_are_found() {
     }
 }
 
+/// On another node what later calls depend on may differ, and so may results; neither is a wrong result. The order of texts is that node's own.
+#[test]
+fn differences_on_another_node_are_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path());
+    let on = |node: &str, fault| {
+        let trace = Trace::open(folder.path(), false).expect("a trace");
+        let window = window();
+        let mut replay = Replay::new(trace, Some(Arc::clone(&window)), true).expect("a trace").on(node);
+        let first = replay.first_difference();
+        let log = simulate(&mut replay, &window, fault);
+        let differ: Vec<f64> = replay.measurements().iter().map(|measured| measured.value).collect();
+        let end = log.last().cloned().unwrap_or_default();
+        (end, replay.verification(), first.get().cloned(), differ)
+    };
+    assert!(matches!(on("none", Fault::Layout).1, Verification::Failed(_)), "the node of the recording");
+    for (fault, said) in [
+        (Fault::Layout, "expected the address 0x700000000100, found 0x700000000200"),
+        (Fault::Error, "expected success, found cudaErrorIllegalAddress (700)"),
+    ] {
+        let (end, verification, ..) = on("t4_node", fault);
+        assert_eq!(verification, Verification::NotChecked, "{fault:?}");
+        assert!(end.contains("was recorded on none, and its replay on t4_node cannot go on: call "), "{end}");
+        assert!(end.contains(said), "{end}");
+    }
+    for fault in [Fault::None, Fault::Text] {
+        assert_eq!(on("t4_node", fault), ("end None".to_owned(), Verification::Passed, None, vec![0.0]), "{fault:?}");
+    }
+    let (end, verification, first, differ) = on("t4_node", Fault::Data);
+    assert_eq!((end.as_str(), verification, differ), ("end None", Verification::NotChecked, vec![1.0]));
+    assert!(first.is_some_and(|text| text.contains("offset 6: expected 0x07, found 0x06")));
+}
+
 /// The files of a trace.
 fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let names = ["trace.txt", "events.bin", "payloads.bin"];
     names.iter().map(|name| folder.join(name)).map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }
 
-/// Opens what may be damaged; where it opens, replays it.
+/// Opens a trace that may be damaged; where it opens, replays it.
 fn try_it(folder: &Path, partial: bool) -> Result<(), String> {
     let trace = Trace::open(folder, partial).map_err(|error| error.to_string())?;
     trace.code().map_err(|error| error.to_string())?;

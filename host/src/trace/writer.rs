@@ -11,9 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Name of the file of events.
 pub(super) const FILE: &str = "events.bin";
-/// What it begins with.
+/// The first bytes of the file.
 pub(super) const MAGIC: &[u8; 16] = b"balar events\0\0\0\x01";
-/// What precedes an event: its length and the lower half of its checksum (XXH3, 64 bits).
+/// The bytes before an event: its length and the lower half of its checksum (XXH3, 64 bits).
 pub(super) const RECORD_HEADER_BYTES: usize = 8;
 
 /// The lower half of the checksum of an event.
@@ -23,7 +23,7 @@ pub(super) fn checksum(event: &[u8]) -> u32 {
 
 /// Writes a trace.
 ///
-/// A run that is killed leaves what it has written so far, which readers see as unfinished.
+/// A run that is killed leaves the events that it has written so far, which readers see as unfinished.
 pub struct TraceWriter {
     folder: PathBuf,
     header: Header,
@@ -88,7 +88,7 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// Hands what was written so far to the system: it is there even where this process is killed.
+    /// Hands the events so far to the system: they are there even where this process is killed.
     ///
     /// # Errors
     ///

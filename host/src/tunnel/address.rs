@@ -14,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// Where the folder cannot be opened, and what `use_it` says.
+/// Where the folder cannot be opened, and errors of `use_it`.
 pub fn with_address<T>(path: &Path, use_it: impl FnOnce(&SocketAddrUnix) -> io::Result<T>) -> io::Result<T> {
     match SocketAddrUnix::new(path) {
         Err(Errno::NAMETOOLONG) => {}

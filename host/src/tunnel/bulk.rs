@@ -65,8 +65,8 @@ pub fn send<Out: Frame, In: Frame>(
     Ok(())
 }
 
-/// Receives `total` bytes of bulk data, of which `filled` are in the shared pages. `take` is told where each piece lies and how
-/// long it is; a piece lies in one.
+/// Receives `total` bytes of bulk data; `filled` of them are in the shared pages already. `take` is told where each piece lies in the ring
+/// and how long it is.
 ///
 /// # Errors
 ///

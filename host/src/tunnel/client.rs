@@ -17,6 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +70,7 @@ pub struct Reply {
     pub missed: Option<CudaError>,
     /// How many calls the thread may post before the next reply, on the same device.
     pub may_post: u32,
-    /// What kernels have printed since the last reply to any thread.
+    /// Text that kernels have printed since the last reply to any thread.
     pub printed: Vec<u8>,
     /// As `printed`, for the standard error stream.
     pub printed_error: Vec<u8>,
@@ -97,7 +98,7 @@ impl Client {
     /// Where there is no simulator, or it refuses this process, since another one uses the node; the first time, the reason has
     /// been said on stderr. CUDA's word for it is `cudaErrorDevicesUnavailable`.
     pub fn connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
-        let connected = Client::try_connect(path, role);
+        let connected = Client::try_connect(path, role).map_err(|error| other_user(path).unwrap_or(error));
         if let Err(error) = &connected
             && !if is_simulator_gone(error) { &TOLD_ENDED } else { &TOLD_UNCONNECTED }.swap(true, Ordering::Relaxed)
         {
@@ -180,9 +181,9 @@ impl Client {
     }
 
     /// Makes a call without payloads that adds one operation to a stream, and does not wait until it returns. The simulator takes a
-    /// thread's calls in their order, posted or not, and no other call of the process before those that have been posted. What a
-    /// posted call returns is lost; an error comes with the next reply. That also says how many calls may be posted: none while other
-    /// threads use the node, for they would be held up.
+    /// thread's calls in their order, posted or not, and no other call of the process before posted ones. The result of a posted call is
+    /// lost; an error comes with the next reply. That reply also says how many calls may be posted: none while other threads use the node,
+    /// for they would be held up.
     ///
     /// # Errors
     ///
@@ -265,7 +266,7 @@ impl Client {
         Ok(Reply { result, missed, may_post, printed, printed_error, received })
     }
 
-    /// What the simulator said before it closed the connection, if that is why nothing can be sent.
+    /// The simulator's message before it closed the connection, if that is why nothing can be sent.
     fn reason_of_end(&mut self, error: io::Error) -> io::Error {
         // A reset where posted calls were not read.
         if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -287,7 +288,7 @@ impl Client {
         }
         // A forked child has its parent's connection, and must not speak on it.
         if rustix::process::getpid() != self.process {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is that of the parent process"));
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection belongs to the parent process"));
         }
         Ok(())
     }
@@ -366,6 +367,17 @@ fn program_number() -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_right(20)
     })
+}
+
+/// Says that the simulator is another user's than this process is now, if it is: its folder and its socket are closed to others.
+fn other_user(path: &Path) -> Option<io::Error> {
+    let owner = std::fs::metadata(path.parent()?).ok()?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    let text = format!(
+        "it belongs to user {owner}, and this process is user {own} now: a program that changes its user makes the first CUDA call of \
+         each thread before that"
+    );
+    (owner != own).then(|| io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 /// The program's file name.

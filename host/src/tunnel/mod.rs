@@ -14,9 +14,10 @@
 //! **Invariants:** nothing that a program sends can harm the simulator, be it malformed or cut short; it ends the connection.
 //! Nothing on the program's side of the tunnel panics, raises a signal or changes anything else of the process.
 //!
-//! `wire.rs` has frames, `shared.rs` and `bulk.rs` data through shared pages, `client.rs` and `server` the two ends: connections, processes, and what happens
-//! when one is killed. Memory is in anonymous files that vanish with their processes. A thread of a program that computes for more than 100 ms while others
-//! wait in calls is not waited for any longer: a thread that spins until another thread's call returns would hang the run.
+//! `wire.rs` has frames, `shared.rs` and `bulk.rs` data through shared pages, `client.rs` and `server` the two ends: connections,
+//! processes, and the end of killed ones. Memory is in anonymous files that vanish with their processes. A thread of a program that
+//! computes for more than 100 ms while others wait in calls is not waited for any longer: a thread that spins until another thread's call
+//! returns would hang the run.
 
 mod address;
 mod bulk;

@@ -92,8 +92,8 @@ impl Frame for ServerFrame {
     }
 }
 
-/// Returns whether to stop waiting.
-pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Returns whether to stop waiting; it gets how long one wait has taken so far, in steps of [`LOOK_PERIOD`].
+pub type GiveUp = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
 
 /// One end. `Out` are the frames that it sends, `In` those that it receives.
 pub struct Socket<Out, In> {
@@ -249,12 +249,14 @@ impl<Out: Frame, In: Frame> Socket<Out, In> {
     fn wait(&self, events: PollFlags) -> io::Result<()> {
         let period = Timespec { tv_sec: 0, tv_nsec: LOOK_PERIOD.as_nanos() as i64 };
         let period = self.give_up.as_ref().map(|_| &period);
+        let mut waited = Duration::ZERO;
         loop {
-            if self.give_up.as_ref().is_some_and(|give_up| give_up()) {
+            if self.give_up.as_ref().is_some_and(|give_up| give_up(waited)) {
                 return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the simulation ends"));
             }
             match poll(&mut [PollFd::new(&self.descriptor, events)], period) {
-                Ok(0) | Err(Errno::INTR) => {}
+                Ok(0) => waited += LOOK_PERIOD,
+                Err(Errno::INTR) => {}
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -265,5 +267,29 @@ impl<Out: Frame, In: Frame> Socket<Out, In> {
 impl<Out, In> std::fmt::Debug for Socket<Out, In> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Socket").field("descriptor", &self.descriptor).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::sync::Mutex;
+
+    #[test]
+    fn who_gives_up_knows_how_long_the_wait_has_taken() {
+        let (here, _there) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
+        let waits = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&waits);
+        let give_up: GiveUp = Arc::new(move |waited| {
+            seen.lock().expect("no panic").push(waited);
+            waited >= 3 * LOOK_PERIOD
+        });
+        let mut socket: Socket<ServerFrame, ClientFrame> = Socket::new(here, Some(give_up));
+        let error = socket.receive().expect_err("nothing comes");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        let steps: Vec<Duration> = (0..=3).map(|step| step * LOOK_PERIOD).collect();
+        assert_eq!(*waits.lock().expect("no panic"), steps);
     }
 }

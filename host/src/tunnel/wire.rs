@@ -1,4 +1,4 @@
-//! What goes over the socket: frames of postcard, each after its length.
+//! The messages on the socket: frames of postcard, each after its length.
 //!
 //! Bulk data is not in frames but in the shared pages: a frame says how many of its bytes lie there already.
 
@@ -29,7 +29,7 @@ pub enum Role {
     Callbacks,
     /// None: the process says that it comes to its end by itself, and nothing else.
     Goodbye,
-    /// The host thread that sees what others access of managed memory: it makes no call while they make none.
+    /// The host thread that sees other threads' accesses of managed memory: it makes no call while they make none.
     Accesses,
     /// No host thread: the process asks about the node, without using its devices.
     Management,

@@ -20,7 +20,7 @@ impl Control {
         *self.barrier(number)
     }
 
-    /// Sets what the lanes of a mask meet at a barrier.
+    /// Sets the lanes that each lane of a mask meets at a barrier.
     pub fn set_participants(&mut self, number: u8, values: &[u32; LANES], mask: u32) {
         let barrier = self.barrier(number);
         for lane in 0..LANES {
@@ -107,8 +107,8 @@ impl Control {
     /// Where no lanes can run: lets some go on that wait at a barrier for others that do not meet them there any more. False if there
     /// are none.
     ///
-    /// A function saves the barriers of its caller in registers while it uses them itself. Lanes that leave a barrier meanwhile
-    /// (`BREAK`) are still in what it writes back.
+    /// A function saves the barriers of its caller in registers while it uses them itself. Lanes that leave a barrier meanwhile (`BREAK`)
+    /// are still in the masks that it writes back.
     pub(super) fn release_abandoned(&mut self) -> bool {
         let abandoned = self.splits.iter().position(|split| {
             let (State::Converging(number), Some(first)) = (split.state, first_lane(split.mask)) else { return false };

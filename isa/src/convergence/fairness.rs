@@ -27,7 +27,7 @@ const OVERDUE: u32 = 512;
 /// others spin until it releases the lock. If lanes are let go too early, they run the code behind a long loop in several groups: a
 /// warp whose lane i makes 100 * i iterations needs 9,912 instructions with 4,096 or more, 11,721 with 1,024 and 25,590 with 256.
 const PATIENCE: u32 = 4_096;
-/// What an atomic or a volatile load adds to the count that [`PATIENCE`] limits.
+/// An atomic or a volatile load adds this to the count that [`PATIENCE`] limits.
 ///
 /// A loop of such accesses may poll for lanes that wait at the point, so that these go on after 16 iterations rather than 4,096. 32
 /// lanes that each add 1 under a spin lock need 1,507 instructions with 256, 943 with 1,024, 5,971 with 64 and 190,573 with 1. Loops

@@ -1,4 +1,4 @@
-//! What the tests of the rooms share, and branches.
+//! The helpers that the tests of the rooms share, and branches.
 
 use super::*;
 

@@ -19,7 +19,7 @@ const SYMBOL_BITS: u32 = 24;
 /// Where `sh_flags` of code has the number of barriers, in seven bits.
 const BARRIER_SHIFT: u32 = 20;
 const BARRIER_MASK: u64 = 0x7f;
-/// What tools write for an unknown size of the stack.
+/// The value that tools write for an unknown size of the stack.
 const UNKNOWN_STACK: u32 = u32::MAX;
 
 /// Attributes of the section `.nv.info`, which are about symbols, by the symbol's number.
@@ -227,7 +227,7 @@ fn instructions(record: &Record<'_>, code: &[u8]) -> Result<Vec<u32>, CubinError
     record.words()?.into_iter().map(|offset| instruction(record, code, offset)).collect()
 }
 
-/// The indirect branches that a record has: of each its offset, a word of zeros, how many targets there are, and these.
+/// The indirect branches of a record: for each its offset, a word of zeros, the number of its targets, and the targets.
 fn indirect_branches(record: &Record<'_>, code: &[u8]) -> Result<Vec<IndirectBranch>, CubinError> {
     let words = record.words()?;
     let mut rest = &words[..];

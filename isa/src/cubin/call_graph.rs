@@ -4,14 +4,14 @@
 //! addresses are taken, with a number for their prototype; (0, -3) functions that call through pointers, with the prototype's number;
 //! (0, -4) which functions such calls can reach. ptxas 11.8 writes no fourth list.
 //!
-//! Source: own findings, from what ptxas 11.8, 12.9 and 13.5 wrote for PTX made for the purpose.
+//! Source: own findings, from the output of ptxas 11.8, 12.9 and 13.5 for PTX made for the purpose.
 
 use super::elf::{File, SECTION_CALL_GRAPH};
 use super::error::CubinError;
 
 /// The list of calls by name.
 const DIRECT: i32 = -1;
-/// The list of what calls through pointers can reach.
+/// The list of functions that calls through pointers can reach.
 const INDIRECT: i32 = -4;
 
 /// A call, or several: one function calls another somewhere.

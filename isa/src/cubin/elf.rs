@@ -34,7 +34,7 @@ pub(super) struct Section<'data> {
     pub bytes: u64,
     /// A power of two.
     pub alignment: u64,
-    /// What the file has of it: all of it or nothing.
+    /// Its bytes in the file: all of it or nothing.
     pub data: &'data [u8],
 }
 
@@ -59,7 +59,7 @@ pub(super) struct File<'data> {
 }
 
 impl<'data> File<'data> {
-    /// Reads what every other part of the reader needs.
+    /// Reads the tables that every other part of the reader needs.
     pub fn read(bytes: &'data [u8]) -> Result<Self, CubinError> {
         let broken = |error: object::Error| CubinError::file(0, format!("{error}, expected a 64-bit ELF file"));
         let header = FileHeader64::<LE>::parse(bytes).map_err(broken)?;
@@ -132,7 +132,7 @@ fn section_data<'data>(
     })
 }
 
-/// A name in a table of names; what it is for is told where it cannot be read.
+/// A name in a table of names; `whose` says in messages whose name it is.
 fn name(names: &[u8], at: u32, whose: impl Fn() -> String) -> Result<&str, CubinError> {
     let rest = usize::try_from(at).ok().and_then(|at| names.get(at..)).unwrap_or_default();
     let rest = &rest[..rest.len().min(MAXIMUM_NAME_BYTES)];

@@ -1,4 +1,4 @@
-//! What is wrong with a cubin, and where.
+//! Mistakes in cubins, with their places.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum Place {
     File(u64),
     /// In a section.
     Section {
-        /// The section's name, or its number where the name is what cannot be read.
+        /// The section's name, or its number where the name itself cannot be read.
         name: String,
         /// Bytes from the beginning of the section.
         offset: u64,
@@ -26,13 +26,13 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a cubin.
+/// A mistake in a cubin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cubin, {place}: {what}")]
 pub struct CubinError {
     /// Where.
     pub place: Place,
-    /// What is there, and what was expected.
+    /// The contents, and the expected ones.
     pub what: String,
 }
 

@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct StackSizes {
     /// The function's own frame (`FRAME_SIZE`).
     pub frame: Option<u32>,
-    /// What it needs with all that it calls (`MIN_STACK_SIZE`); `None` where this is not said, or not known: for recursion and calls
-    /// through pointers ptxas 13.5 writes `0xffff_ffff`. ptxas 12.9 leaves what such calls need out of the sum, and writes 0 for a
-    /// kernel whose inner functions have frames.
+    /// The stack that it needs with all functions that it calls (`MIN_STACK_SIZE`); `None` where this is not said, or not known: for
+    /// recursion and calls through pointers ptxas 13.5 writes `0xffff_ffff`. ptxas 12.9 leaves the needs of such calls out of the sum, and
+    /// writes 0 for a kernel whose inner functions have frames.
     pub minimum: Option<u32>,
     /// `MAX_STACK_SIZE`, which only relocatable files and older linkers' files have; `None` as above.
     pub maximum: Option<u32>,
@@ -52,7 +52,7 @@ pub enum BlockLimit {
 pub struct SharedMemory {
     /// Bytes for every block. Dynamic shared memory comes after them.
     pub bytes: u64,
-    /// What its first byte is a multiple of.
+    /// The alignment of its first byte.
     pub alignment: u64,
 }
 
@@ -84,11 +84,12 @@ pub struct InnerFunction<'data> {
     pub offset: u64,
     /// Its bytes, padding included.
     pub bytes: u64,
-    /// What it needs of local memory.
+    /// Its need of local memory.
     pub stack: StackSizes,
 }
 
-/// A function: a section `.text.NAME` and what belongs to it. Offsets of instructions are in bytes from the beginning of the code.
+/// A function: a section `.text.NAME` and the sections that belong to it. Offsets of instructions are in bytes from the beginning of the
+/// code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function<'data> {
     /// Its name.
@@ -114,7 +115,7 @@ pub struct Function<'data> {
     pub register_limit: Option<u32>,
     /// Its static shared memory (`.nv.shared.NAME`).
     pub shared_memory: SharedMemory,
-    /// What it needs of local memory.
+    /// Its need of local memory.
     pub stack: StackSizes,
     /// `CRS_STACK_SIZE`, where there are calls or divergent regions: 0, or `0xffff_ffff` where the stack's size is not known.
     pub call_return_stack: Option<u32>,
@@ -132,8 +133,8 @@ pub struct Function<'data> {
     pub system_calls: Vec<u32>,
     /// Instructions of cooperative groups: those with a mask of lanes (`COOP_GROUP_INSTR_OFFSETS`).
     pub cooperative_group_instructions: Vec<u32>,
-    /// What has their masks (`COOP_GROUP_MASK_REGIDS`): `0x0500_0000` and the register's number, or `0xffff_ffff` for none. As many as
-    /// there are such instructions, or none at all.
+    /// The registers with their masks (`COOP_GROUP_MASK_REGIDS`): `0x0500_0000` and the register's number, or `0xffff_ffff` for none. As
+    /// many as there are such instructions, or none at all.
     pub cooperative_group_mask_registers: Vec<u32>,
     /// Instructions that work on a whole warp (`INT_WARP_WIDE_INSTR_OFFSETS`).
     pub warp_wide_instructions: Vec<u32>,
@@ -147,7 +148,7 @@ pub struct Function<'data> {
     pub other_attributes: Vec<Attribute<'data>>,
     /// The functions inside its code, ordered by offset.
     pub inner: Vec<InnerFunction<'data>>,
-    /// Its constant banks: 0 (parameters and what the driver sets), 2 (constants of the compiler).
+    /// Its constant banks: 0 (parameters and values that the driver sets), 2 (constants of the compiler).
     pub constant_banks: Vec<ConstantBank<'data>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the ELF header of a cubin says: which GPU it is for, in which version of the format.
+//! The ELF header of a cubin: the GPU that it is for, and the version of the format.
 //!
 //! Source: own findings from the output of ptxas 11.8, 12.9 and 13.5 for sm_70, sm_72 and sm_75.
 
@@ -11,7 +11,7 @@ const ELF_MACHINE_CUDA: u16 = 190;
 /// The ELF type of a file that is to be linked.
 const ELF_TYPE_RELOCATABLE: u16 = 1;
 
-/// What the header of a cubin says.
+/// The facts in the header of a cubin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubinHeader {
     /// The architecture that the code is for: 75.

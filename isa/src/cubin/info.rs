@@ -40,12 +40,12 @@ pub enum AttributeValue<'data> {
     Byte(u8),
     /// Two bytes (form 3).
     Half(u16),
-    /// As many bytes as the record says (form 4).
+    /// A payload of as many bytes as the record says (form 4).
     Payload(&'data [u8]),
 }
 
 impl AttributeValue<'_> {
-    /// What it is, in words.
+    /// Its kind, in words.
     fn describe(&self) -> String {
         match self {
             Self::Flag => "no value".to_owned(),

@@ -1,10 +1,10 @@
 //! Several relocatable cubins as one, as the driver's linker makes one of them.
 //!
-//! Sections and symbols get the numbers of a list of all. A name that everyone sees stands for one symbol: the definition of the one
-//! file that has it, or the first of weak ones; the others and their code are left out. The images of a constant bank of whole modules
-//! are put one behind the other. Nothing gets an address, and shared memory no offset: [`Symbol::is_shared`] tells what needs one.
+//! Sections and symbols get the numbers of a list of all. A global name stands for one symbol: the definition of the one file that has it,
+//! or the first of weak ones; the others and their code are left out. The images of a constant bank of whole modules are put one behind the
+//! other. Nothing gets an address, and shared memory no offset: [`Symbol::is_shared`] tells which symbols need one.
 //!
-//! Source: own findings from what nvlink 13.5 made of files of ptxas 12.9 and 13.5.
+//! Source: own findings from the output of nvlink 13.5 for files of ptxas 12.9 and 13.5.
 
 use super::{Binding, ConstantBank, Cubin, Symbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +21,12 @@ pub enum LinkError {
     /// They are for different GPUs.
     #[error("machine code for sm_{0} and sm_{1} that is to be linked, expected one architecture")]
     Architectures(u32, u32),
-    /// Two of them define what one may.
+    /// Two of them define a name that only one may define.
     #[error("two of the cubins that are linked define {0}, expected one")]
     TwoDefinitions(String),
 }
 
-/// Where the parts of the files come to lie in what is linked.
+/// The places of the files' parts in the linked file.
 struct Merge<'data> {
     symbols: Vec<Symbol<'data>>,
     /// The symbols by the numbers of the list that names stand for.
@@ -38,7 +38,7 @@ struct Merge<'data> {
 }
 
 impl<'data> Cubin<'data> {
-    /// Links relocatable cubins with each other. What nobody defines stays undefined.
+    /// Links relocatable cubins with each other. A name that no file defines stays undefined.
     ///
     /// # Errors
     ///
@@ -97,15 +97,15 @@ impl<'data> Cubin<'data> {
     }
 }
 
-/// How much a symbol says of what its name stands for: not even that somebody must define it, that somebody must, something that others
-/// may say as well, all.
+/// The strength of a symbol, in ascending order: a reference that may stay undefined, a reference that needs a definition, a weak
+/// definition, a strong one.
 fn strength(symbol: &Symbol<'_>) -> u8 {
     2 * u8::from(!symbol.is_undefined()) + u8::from(symbol.binding != Binding::Weak)
 }
 const STRONG_DEFINITION: u8 = 3;
 
 impl<'data> Merge<'data> {
-    /// Of files that lie one behind the other.
+    /// The merge of files that lie one behind the other.
     fn new(all: &Cubin<'data>) -> Result<Merge<'data>, LinkError> {
         let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
         let is_seen = |symbol: &Symbol<'_>| symbol.binding != Binding::Local && !symbol.name.is_empty();
@@ -174,7 +174,7 @@ impl<'data> Merge<'data> {
         (section, offset.saturating_add(first))
     }
 
-    /// Leaves out what is replaced, and points all else to where things are now.
+    /// Leaves out replaced symbols and their code, and gives all others their new numbers.
     fn apply(mut self, all: &mut Cubin<'data>) {
         let symbols = std::mem::take(&mut self.symbols);
         let placed = |mut symbol: Symbol<'data>| {

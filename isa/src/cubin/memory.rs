@@ -1,4 +1,4 @@
-//! What a module has in memory: constant banks, sections of global memory, the variables in them.
+//! The memory of a module: constant banks, sections of global memory, the variables in them.
 
 use super::elf::{File, Section};
 use super::error::CubinError;
@@ -7,15 +7,15 @@ use std::borrow::Cow;
 /// Constant banks have smaller numbers.
 const CONSTANT_BANKS: u32 = 32;
 
-/// The image of a constant bank: of a function (`.nv.constant0.NAME`) or of the whole module (`.nv.constant3`).
+/// The image of a constant bank, either of a function (`.nv.constant0.NAME`) or of the whole module (`.nv.constant3`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConstantBank<'data> {
-    /// Its number. Of a function: 0 has the parameters, 2 the compiler's constants and tables of branches. Of a module: 3 has
+    /// Its number. Banks of a function: 0 has the parameters, 2 the compiler's constants and tables of branches. Banks of a module: 3 has
     /// `__constant__` variables, 4 the addresses of variables and of functions that the driver supplies.
     pub bank: u32,
     /// The number of its section.
     pub section: usize,
-    /// What its first byte is a multiple of.
+    /// The alignment of its first byte.
     pub alignment: u64,
     /// Its bytes, before relocations.
     pub image: Cow<'data, [u8]>,
@@ -28,7 +28,7 @@ pub struct GlobalSection<'data> {
     pub section: usize,
     /// Its bytes. The file says so, and without an image nothing limits them.
     pub bytes: u64,
-    /// What its first byte is a multiple of.
+    /// The alignment of its first byte.
     pub alignment: u64,
     /// Its bytes before relocations; `None` where all are zero.
     pub image: Option<&'data [u8]>,

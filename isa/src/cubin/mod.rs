@@ -1,13 +1,13 @@
-//! Cubins: what an ELF file of CUDA machine code says of its kernels, as data. No instruction is decoded here.
+//! Cubins: the description of kernels in an ELF file of CUDA machine code, as data. No instruction is decoded here.
 //!
 //! A cubin has of each kernel its code (`.text.NAME`), attributes (`.nv.info.NAME`), shared memory (`.nv.shared.NAME`) and constant
 //! banks (`.nv.constant0.NAME`); and for all of them global memory, constant memory, symbols and relocations. Sections and symbols
 //! are named by their numbers in the file.
 //!
-//! Source: own findings from the output of ptxas 11.8, 12.9 and 13.5 for sm_70, sm_72 and sm_75, compared with what disassemblers
-//! print of it. Files for other architectures are read as far as they are like these.
+//! Source: own findings from the output of ptxas 11.8, 12.9 and 13.5 for sm_70, sm_72 and sm_75, compared with the output of disassemblers.
+//! Files for other architectures are read as far as they are like these.
 //!
-//! **Invariant:** no bytes make the reader panic, and what it allocates is at most in proportion to them.
+//! **Invariant:** no bytes make the reader panic, and its allocations are at most in proportion to them.
 
 mod assembly;
 mod call_graph;
@@ -72,7 +72,7 @@ pub struct Cubin<'data> {
     pub symbols: Vec<Symbol<'data>>,
     /// The names of all sections, by number.
     pub sections: Vec<&'data str>,
-    /// The relocations of what the GPU gets to see, not those of information for debuggers.
+    /// The relocations of sections that the GPU sees; relocations of information for debuggers are left out.
     pub relocations: Vec<Relocation>,
     /// Which functions call which.
     pub calls: Vec<Call>,
@@ -83,7 +83,7 @@ impl<'data> Cubin<'data> {
     ///
     /// # Errors
     ///
-    /// The image is no cubin, or what breaks the format.
+    /// The image is no cubin, or breaks the format.
     pub fn read(image: &'data [u8]) -> Result<Self, CubinError> {
         let Some(header) = CubinHeader::read(image) else {
             let (bytes, first) = (image.len(), &image[..image.len().min(8)]);

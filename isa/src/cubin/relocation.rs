@@ -1,14 +1,15 @@
-//! Relocations: places that the loader fills in with what symbols stand for.
+//! Relocations: places that the loader fills in with the values of symbols.
 //!
-//! Source: own findings. The numbers were given to a disassembler, which printed their names; the meanings are from what ptxas 12.9
-//! and 13.5 wrote for PTX made for the purpose.
+//! Source: own findings. The numbers were given to a disassembler, which printed their names; the meanings are from the output of ptxas
+//! 12.9 and 13.5 for PTX made for the purpose.
 
 use super::elf::File;
 use super::error::CubinError;
 use object::LittleEndian as LE;
 use object::read::elf::{Rel as _, Rela as _, SectionHeader as _};
 
-/// What is filled in. Of an instruction the name has the first bit: `R_CUDA_ABS32_LO_32` is the low word of an address, at bit 32.
+/// The field to fill in. The name of an instruction's field has its first bit: `R_CUDA_ABS32_LO_32` is the low word of an address, at bit
+/// 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelocationKind {
     /// Nothing (0).
@@ -39,7 +40,7 @@ pub enum RelocationKind {
     InstructionHigh32,
     /// `R_CUDA_ABS47_34` (58): the 47 bits of a call's target, at bit 34.
     Instruction47,
-    /// `R_CUDA_ABS16_32` (59): an address of 16 bits, at bit 32: that of a constant variable in a register.
+    /// `R_CUDA_ABS16_32` (59): an address of 16 bits, at bit 32: the address of a constant variable in a register.
     Instruction16,
     /// `R_CUDA_FUNC_DESC32_32` (61): a function's address of 32 bits, at bit 32.
     InstructionFunction32,
@@ -49,11 +50,11 @@ pub enum RelocationKind {
     InstructionFunctionHigh32,
     /// `R_CUDA_CONST_FIELD19_40` (64): where in a constant bank, bits 2 to 15 at bit 40, and the bank above them.
     InstructionConstant19,
-    /// `R_CUDA_BINDLESSOFF14_40` (65): where in constant bank 0 the number of a texture or surface is, bits 2 to 15 at bit 40. Whoever links
-    /// makes room for it behind the parameters.
+    /// `R_CUDA_BINDLESSOFF14_40` (65): the place in constant bank 0 of a texture's or surface's number, bits 2 to 15 at bit 40. The linker
+    /// makes room for the number behind the parameters.
     InstructionSlot14,
-    /// `R_CUDA_CONST_FIELD21_38` (66): where in a constant bank, 16 bits with a sign at bit 38, and the bank above them: what a load with
-    /// an index adds to it.
+    /// `R_CUDA_CONST_FIELD21_38` (66): a place in a constant bank, 16 bits with a sign at bit 38, and the bank above them. A load with an
+    /// index adds the place to the index.
     InstructionConstant21,
     /// `R_CUDA_YIELD_OPCODE9_0` (68) and `R_CUDA_YIELD_CLEAR_PRED4_87` (69): a `YIELD` that linkers may make an instruction without effect.
     Yield,
@@ -61,7 +62,7 @@ pub enum RelocationKind {
     UnusedClear32,
     /// `R_CUDA_UNUSED_CLEAR64` (73): 64 bits, cleared where the function is not used.
     UnusedClear64,
-    /// `R_CUDA_ABS24_40` (74): an address of 24 bits, at bit 40: that of a shared variable in a load or store.
+    /// `R_CUDA_ABS24_40` (74): an address of 24 bits, at bit 40: the address of a shared variable in a load or store.
     Instruction24,
     /// Another number.
     Other(u32),
@@ -105,13 +106,13 @@ impl RelocationKind {
 pub struct Relocation {
     /// The number of the section that it changes.
     pub section: usize,
-    /// Where in it, in bytes; of an instruction its first byte.
+    /// The offset of the place in it, in bytes; for an instruction the offset of its first byte.
     pub offset: u64,
-    /// What is filled in.
+    /// The field to fill in.
     pub kind: RelocationKind,
     /// The number of the symbol that it is about.
     pub symbol: usize,
-    /// What is added to the symbol's address; `None` where the bytes in place say so (`.rel` sections).
+    /// The number that is added to the symbol's address; `None` where the bytes in place hold it (`.rel` sections).
     pub addend: Option<i64>,
 }
 

@@ -1,8 +1,9 @@
 //! Line tables: from which line of a source file each instruction was compiled.
 //!
 //! `.debug_line` is as DWARF has it (version 2 or 3), its addresses relocations against functions. NVIDIA adds an extended opcode, 0x90:
-//! the rows that follow are of a function that was inlined at the place of an earlier row (its number, counted from 1 in the sequence), and
-//! whose name is at an offset of `.debug_str`; with 0 for the row, of none. Own findings from the output of ptxas 12.9 and 13.5.
+//! the following rows belong to a function that was inlined at the place of an earlier row. The opcode has the number of that row, counted
+//! from 1 in the sequence, and the offset of the function's name in `.debug_str`. Where the row is 0, the following rows belong to no
+//! inlined function. Own findings from the output of ptxas 12.9 and 13.5.
 
 use super::elf::File;
 use super::error::CubinError;

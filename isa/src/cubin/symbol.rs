@@ -12,7 +12,7 @@ const OTHER_MANAGED: u8 = 0x04;
 const OTHER_MEMORY: u8 = 0xe0;
 const OTHER_SHARED: u8 = 0x40;
 
-/// What a symbol stands for.
+/// The kind of thing that a symbol stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolKind {
     /// Nothing in particular.
@@ -80,7 +80,7 @@ impl Binding {
 pub struct Symbol<'data> {
     /// Its name; that of the section for the symbol of a section.
     pub name: &'data str,
-    /// What it stands for.
+    /// The kind of thing that it stands for.
     pub kind: SymbolKind,
     /// Who sees it.
     pub binding: Binding,

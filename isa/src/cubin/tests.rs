@@ -72,7 +72,7 @@ fn a_kernel_has_its_attributes() {
     }
 }
 
-/// As nvcc 13.5 writes it: the parameters are behind what bank 0 has else, and their sizes need more bits.
+/// A file as nvcc 13.5 writes it: the parameters are behind the other contents of bank 0, and their sizes need more bits.
 #[test]
 fn a_kernel_can_have_more_than_4_kib_of_parameters() {
     let mut large = sample(false);
@@ -243,7 +243,7 @@ fn a_file_may_lie_anywhere() {
     assert_eq!(Cubin::read(&shifted[1..]), Cubin::read(&bytes));
 }
 
-/// Records that make `.nv.info.second` what it should not be, and what is said of them.
+/// Records that break `.nv.info.second`, and the messages about them.
 #[test]
 fn what_breaks_the_attributes_is_named() {
     let parameter = |ordinal: u32, offset: u32| record(0x17, &[0, ordinal | offset << 16, 4 << 18]);

@@ -222,7 +222,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The cost of what the GPU does as part of another instruction.
+/// The cost of an instruction that the GPU performs as part of another one.
 pub(super) const fn free() -> super::timing::Cost {
     (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1)
 }

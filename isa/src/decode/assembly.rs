@@ -25,8 +25,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A thread's stack where functions call themselves. CUDA's default limit (cudaLimitStackSize) is 1 KiB, of frames that hold
-/// little more than what registers do not: frames of PTX hold every argument.
+/// A thread's stack where functions call themselves. CUDA's default limit (cudaLimitStackSize) is 1 KiB, for frames that hold little more
+/// than the values that do not fit into registers: frames of PTX hold every argument.
 const STACK_BYTES: u32 = 16 << 10;
 
 /// A function's place in the cycles of calls.
@@ -150,7 +150,7 @@ fn cycles(reachable: &[(u32, Vec<usize>)]) -> Vec<Cycle> {
     found
 }
 
-/// What the functions of a program need together.
+/// The common needs of the functions of a program.
 struct Plan {
     /// Where each function's registers begin.
     bases: Vec<Places>,
@@ -166,8 +166,8 @@ struct Plan {
     frames: Vec<u32>,
 }
 
-/// Gives the functions their ranges of registers, those of a function after those of all its callers. Functions that can call
-/// each other share a range: they save what they need later before such calls.
+/// Gives the functions their ranges of registers. The range of a function lies after the ranges of all its callers. Functions that can call
+/// each other share a range: they save values that they need later before such calls.
 fn plan(cycles: &[Cycle], callees: &[(u32, Vec<usize>)], codes: &[Code]) -> Plan {
     let alignment = codes.iter().map(|code| code.frame.alignment).max().unwrap_or(1).max(FRAME_ALIGNMENT);
     let count = cycles.iter().map(|cycle| cycle.number + 1).max().unwrap_or(0);
@@ -177,7 +177,7 @@ fn plan(cycles: &[Cycle], callees: &[(u32, Vec<usize>)], codes: &[Code]) -> Plan
     }
     let mut frames = Vec::with_capacity(codes.len());
     for (code, cycle) in codes.iter().zip(cycles) {
-        // A frame holds a return address at least: that is what bounds recursion.
+        // A frame holds a return address at least: that bounds recursion.
         let least = if cycle.is_recursive { alignment } else { 0 };
         frames.push(code.frame.bytes.max(least).next_multiple_of(alignment));
     }
@@ -493,7 +493,7 @@ fn places(module: &Module, function: &ast::Function, lines: &mut SourceLines) ->
     places
 }
 
-/// What the instructions of all functions share.
+/// The output that the instructions of all functions share.
 struct Output<'a> {
     calls: Calls,
     constants: Vec<Row>,
@@ -612,7 +612,7 @@ impl Scoreboard {
     fn dependencies(mut self, always_ready: u16, further: &mut Vec<u16>) -> Dependencies {
         let mut dependencies = Dependencies {
             waits: [always_ready; _],
-            // Nothing waits for what has no destination.
+            // Nothing waits for an instruction without a destination.
             writes: [SINK_ROW; _],
             further: further.len() as u32,
             ..Dependencies::default()
@@ -636,7 +636,7 @@ impl Scoreboard {
     }
 }
 
-/// The line of constant bank 0 that the GPU's own code has a parameter in, of an instruction that loads one.
+/// The line of constant bank 0 that holds a parameter in the GPU's own code, for an instruction that loads one.
 fn parameter_line(instruction: &Instruction) -> ConstantLine {
     let is_parameter = instruction.kind == Kind::Lanes && instruction.memory.space == Some(Space::Parameter);
     if is_parameter { ConstantLine::of(0, PARAMETERS_AT + instruction.offset as u32) } else { ConstantLine::default() }

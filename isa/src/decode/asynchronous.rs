@@ -29,7 +29,7 @@ fn barrier_space(instruction: &Instruction) -> Option<Option<Space>> {
 }
 
 impl Decoder<'_> {
-    /// `cp.async` and what belongs to it, and `mbarrier`; false where the form is not supported.
+    /// `cp.async` and its companions, and `mbarrier`; false where the form is not supported.
     pub(super) fn asynchronous(&mut self, instruction: &Instruction) -> Decoded<bool> {
         if instruction.opcode == O::Mbarrier {
             return self.mbarrier(instruction);

@@ -1,7 +1,7 @@
 //! Calls: frames, arguments and results, and calls of the device runtime.
 //!
-//! Arguments are variables in the frame that the callee will have, where it finds them at the same offsets whoever calls. The
-//! GPU's own convention passes them in registers: accesses to them take no issue slot.
+//! Arguments are variables in the frame that the callee will have. The callee finds them at the same offsets for every caller. The GPU's
+//! own convention passes them in registers: accesses to them take no issue slot.
 
 use super::frame::is_local_parameter;
 use super::timing::{Cost, cost};
@@ -24,10 +24,10 @@ use crate::ptx::opcode::Opcode as O;
 use crate::ptx::source::Span;
 use crate::ptx::types::ScalarType as T;
 
-/// What passing an argument costs.
+/// The cost of passing an argument.
 pub(super) const FRAME_COST: Cost = (Pipe::Free, LatencyClass::Zero, CountClass::Memory, 1);
 
-/// What a call's results and arguments look like.
+/// The results and arguments of a call.
 pub(super) struct Callee<'a> {
     pub returns: &'a [Parameter],
     pub parameters: &'a [Parameter],
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         Ok(true)
     }
 
-    /// What a call reaches; `None` for a function of the device runtime.
+    /// The functions that a call reaches; `None` for a function of the device runtime.
     pub(super) fn callee(&self, instruction: &Instruction, call: &CallOperands) -> Decoded<Option<Callee<'a>>> {
         let place_of = |number: &u32| self.functions.iter().position(|other| other == number);
         let register = match call.target.kind {

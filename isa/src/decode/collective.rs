@@ -10,7 +10,7 @@ use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::ScalarType as T;
 
-/// What an instruction between lanes reads and writes.
+/// The operands that an instruction between lanes reads and writes.
 #[derive(Default)]
 struct Exchange {
     value: Slot,
@@ -161,7 +161,7 @@ impl Decoder<'_> {
         Ok(Some(lanes))
     }
 
-    /// A destination `d|p`, either of which may be `_`, or `d` alone.
+    /// A destination `d|p`, where either may be `_`, or `d` alone.
     fn value_and_predicate(&mut self, instruction: &Instruction, scalar_type: T) -> Decoded<(Slot, Slot)> {
         let destination = self.operand(instruction, 0)?;
         let OperandKind::Pair(value, predicate) = destination.kind else {

@@ -127,7 +127,7 @@ fn mode_of(instruction: &Instruction) -> Option<Mode> {
     })
 }
 
-/// What a conversion of one value to another does; `None` where PTX has none such.
+/// The conversion of one value to another; `None` where PTX has no such conversion.
 fn conversion_of(instruction: &Instruction, to: T, from: T) -> Option<Conversion> {
     let (to, from) = (scalar_of(to)?, scalar_of(from)?);
     let is_integer = |scalar: Scalar| (scalar as u8) < Scalar::F16 as u8;

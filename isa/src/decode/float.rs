@@ -85,7 +85,7 @@ pub(super) fn is_arithmetic(opcode: O, data_type: T) -> bool {
     data_type.is_float() && !matches!(opcode, O::Setp | O::Set | O::Selp | O::Slct | O::Mov | O::Cvt)
 }
 
-/// What an instruction asks for, besides its operation.
+/// The modifiers of an instruction, besides its operation.
 struct Form {
     opcode: O,
     rounding: u32,

@@ -1,4 +1,4 @@
-//! Which words floating-point arithmetic takes, by type: what PTX does not have is refused by name.
+//! The modifiers that floating-point arithmetic takes, by type: forms that PTX does not have are refused by name.
 
 use super::Decoded;
 use crate::ptx::PtxErrorKind;

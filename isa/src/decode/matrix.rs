@@ -181,7 +181,7 @@ impl Decoder<'_> {
         for part in parts {
             let slot = self.destination(part)?;
             if slot != Slot::None && self.is_wide(slot) != (element == Element::F64) {
-                return Err(self.bad(part, "the register's width is not that of the matrix"));
+                return Err(self.bad(part, "the register's width is not the matrix's"));
             }
             slots.push(slot);
         }

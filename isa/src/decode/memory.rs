@@ -13,7 +13,7 @@ use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::{ScalarType as T, StateSpace};
 use std::slice;
 
-/// An address before registers have places: the register or constant, whether it has 32 bits, and what is added to it.
+/// An address before registers have places: the register or constant, whether it has 32 bits, and the number that is added to it.
 pub(super) type DecodedAddress = (Slot, bool, i64);
 
 /// How a load or store may be cached. Eviction priorities and prefetch sizes are hints that change no result.
@@ -41,7 +41,7 @@ pub(super) fn parts(operand: &Operand) -> &[Operand] {
 }
 
 impl Decoder<'_> {
-    /// What an operand in brackets names.
+    /// The address that an operand in brackets names.
     pub(super) fn address(&mut self, operand: &Operand) -> Decoded<DecodedAddress> {
         let OperandKind::Address(address) = operand.kind else {
             return Err(self.bad(operand, "an address in brackets is expected here"));

@@ -97,7 +97,7 @@ struct Decoder<'a> {
     linkage: &'a Linkage,
     /// The kernel, and the functions that it reaches; see [`Linkage::reachable`].
     functions: &'a [u32],
-    /// Of each, the cycle of calls that it is part of; those of a larger number are called by those of a smaller.
+    /// For each function, the cycle of calls that it is part of. Cycles with smaller numbers call cycles with larger ones.
     cycles: &'a [assembly::Cycle],
     /// The place in the list of the function that is being decoded.
     current: usize,
@@ -149,7 +149,7 @@ fn width_of(scalar_type: ScalarType) -> Width {
 }
 
 impl<'a> Decoder<'a> {
-    /// Turns to a function of the list: what was known of another is forgotten.
+    /// Turns to a function of the list, and forgets the facts about another one.
     fn select(&mut self, place: usize) {
         let (module_number, function) = self.linkage.function(self.functions[place]);
         self.layout.select(self.functions, place);
@@ -237,7 +237,7 @@ impl<'a> Decoder<'a> {
         &mut self.pending[index]
     }
 
-    /// What is told of an instruction that the simulator does not execute.
+    /// The message about an instruction that the simulator does not execute.
     fn refused(&self, instruction: &ast::Instruction) -> RawError {
         let text = instruction.span.text(self.module.source.text());
         let head = text.split([';', '\n']).next().unwrap_or(text).trim();
@@ -346,7 +346,7 @@ impl Pending {
         }
     }
 
-    /// What the scheduler needs to know beyond registers.
+    /// The facts that the scheduler needs to know beyond registers.
     fn node(&self) -> Node {
         let Instruction { kind, memory, .. } = &self.instruction;
         let is_volatile = memory.cache == CacheOperator::Volatile;

@@ -75,7 +75,7 @@ impl Decoder<'_> {
                 let from = self.source(source, data_type)?;
                 let to = self.destination(destination)?;
                 self.copy(instruction.span, from, to, wide);
-                // What the GPU's own code folds into operands.
+                // Instructions that the GPU's own code folds into operands.
                 self.last().cost = cost(instruction);
                 (self.last().cost.0, self.last().cost.1) = (Pipe::Free, LatencyClass::Zero);
             }

@@ -1,7 +1,7 @@
 //! Whether operands have the types that an instruction takes (PTX ISA, type information for instructions and operands).
 //!
-//! Registers must have the instruction's width. Of that width, untyped bits agree with every type, integers with integers
-//! whatever their sign, floats with floats. Loads, stores and conversions have rules of their own and are not checked here.
+//! Registers must have the instruction's width. Within that width, untyped bits agree with every type, integers with integers whatever
+//! their sign, floats with floats. Loads, stores and conversions have rules of their own and are not checked here.
 
 use super::{Decoded, Decoder};
 use crate::ptx::ast::{Instruction, Operand, OperandKind, RegisterId};

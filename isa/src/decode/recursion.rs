@@ -1,4 +1,4 @@
-//! Functions that can call themselves: what they need after such a call is saved to their frame before it.
+//! Functions that can call themselves: registers that they need after such a call are saved to their frame before it.
 
 use super::{Decoded, Decoder, Pending, Slot, timing};
 use crate::control_flow::{Flow, Graph};
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 const LOGIC: timing::Cost = (Pipe::Int, LatencyClass::Predicate, CountClass::Other, 1);
 
 impl Decoder<'_> {
-    /// Puts stores before, and loads after, the calls of the selected function that may come back to it: of the registers that
-    /// are read after the call.
+    /// Puts stores before, and loads after, the calls of the selected function that may come back to it, for the registers that are read
+    /// after the call.
     pub(super) fn save_registers(&mut self) -> Decoded<()> {
         let own = self.cycles[self.current];
         let recurs = |pending: &Pending| {

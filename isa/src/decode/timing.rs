@@ -1,4 +1,4 @@
-//! Which pipe an instruction takes, what its result waits for, and what it counts as.
+//! The pipe of an instruction, the class of its latency, and the class that counts it.
 //!
 //! Passes of sequences are from measured latencies of a TITAN V (NMSU-PEARL GPUs-ISA-Latencies, HPEC 2019) over the latency of one
 //! pass of the class: div.s32 71 cycles of 4 to 5, rcp.rn.f32 60, sqrt.rn.f32 60, rcp.rn.f64 57 of 8, sqrt.rn.f64 106. Divisions of
@@ -13,7 +13,7 @@ use crate::ptx::types::ScalarType as T;
 
 pub(super) type Cost = (Pipe, LatencyClass, CountClass, u8);
 
-/// What an instruction costs.
+/// The cost of an instruction.
 pub(super) fn cost(instruction: &Instruction) -> Cost {
     use CountClass as C;
     use LatencyClass as L;
@@ -85,7 +85,7 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
     }
 }
 
-/// What a load, or any other access, costs, by whether it stays in shared memory.
+/// The cost of a load, or of any other access, by whether it stays in shared memory.
 pub(super) fn access(is_shared: bool, is_load: bool) -> Cost {
     let pipe = match (is_shared, is_load) {
         (true, _) => Pipe::Memory,
@@ -100,9 +100,9 @@ fn is_shared(instruction: &Instruction) -> bool {
     [M::Shared, M::SharedCta, M::SharedCluster].into_iter().any(|space| instruction.has(space))
 }
 
-/// What a matrix product costs: as many passes as its multiply-adds fill. Types that V100 has not go at their rate on A100 over
-/// that of half precision there (NVIDIA A100 whitepaper, table of peak rates: TF32 156, FP16 and BF16 312, FP64 19.5 Tflop/s;
-/// INT8 624, INT4 1248, binary 4992 Tops), 8-bit floats at that of H100 (twice).
+/// The cost of a matrix product: as many passes as its multiply-adds fill. Types that V100 does not have go at their rate on A100 relative
+/// to half precision there (NVIDIA A100 whitepaper, table of peak rates: TF32 156, FP16 and BF16 312, FP64 19.5 Tflop/s; INT8 624, INT4
+/// 1248, binary 4992 Tops), 8-bit floats at the rate of H100 (twice).
 pub(super) fn matrix_product(form: &MatrixForm) -> Cost {
     let matrices = if form.family == Family::QuadPairs { 4 } else { 1 };
     let products = form.m * form.n * form.k * matrices;

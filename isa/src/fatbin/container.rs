@@ -3,7 +3,7 @@
 use super::error::FatbinError;
 use super::payload;
 
-/// What a container begins with.
+/// The first word of a container.
 pub const MAGIC: u32 = 0xba55_ed50;
 
 /// The version of the container format.
@@ -15,7 +15,7 @@ const ENTRY_BYTES: u64 = 64;
 /// Entries of a container.
 const MAXIMUM_ENTRIES: usize = 4096;
 
-/// What an entry holds.
+/// The kind of code in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A PTX text.
@@ -40,17 +40,17 @@ pub struct Container<'a> {
 pub struct Entry<'a> {
     /// Where it begins in the image.
     pub offset: u64,
-    /// What it holds.
+    /// The kind of its code.
     pub kind: EntryKind,
     /// The architecture that it is for: 75.
     pub architecture: u32,
-    /// (major, minor): of a PTX text its version, of a cubin its binary interface.
+    /// (major, minor): the version of a PTX text, or the binary interface of a cubin.
     pub version: (u16, u16),
     /// Its flags, the compression among them.
     pub flags: u64,
     /// The name that it was given, if any.
     pub name: Option<String>,
-    /// As it lies in the container, padding included.
+    /// Its bytes in the container, padding included.
     pub(super) payload: &'a [u8],
     /// Where that begins in the image.
     pub(super) payload_offset: u64,
@@ -70,7 +70,7 @@ impl Entry<'_> {
         payload::data(self)
     }
 
-    /// As [`Self::data`], of a PTX text.
+    /// As [`Self::data`], for a PTX text.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl<'a> Part<'a> {
 ///
 /// # Errors
 ///
-/// What breaks the format.
+/// A mistake in the format.
 pub fn containers(image: &[u8]) -> Result<Vec<Container<'_>>, FatbinError> {
     let image = Part { bytes: image, offset: 0 };
     let mut containers = Vec::new();

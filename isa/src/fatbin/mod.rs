@@ -1,7 +1,7 @@
 //! Device code as programs carry it: fatbin containers, PTX texts, cubins.
 //!
-//! A fatbin container holds the same code for several architectures, as PTX and as machine code. What a program registers or
-//! loads ([`texts`] and [`cubins`] take it apart) is one container, several one after another, a PTX text, or a single cubin.
+//! A fatbin container holds the same code for several architectures, as PTX and as machine code. A program registers or loads an image: one
+//! container, several one after another, a PTX text, or a single cubin. [`texts`] and [`cubins`] take it apart.
 
 mod container;
 mod error;
@@ -26,7 +26,7 @@ pub struct PtxText {
     pub text: String,
 }
 
-/// What an ELF file is for.
+/// The target of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubinDescription {
     /// The architecture: 75.
@@ -35,14 +35,14 @@ pub struct CubinDescription {
     pub is_relocatable: bool,
 }
 
-/// What a cubin is for; `None` of any other file. [`Cubin`](crate::cubin::Cubin) has the rest of it.
+/// The target of a cubin; `None` for any other file. [`Cubin`](crate::cubin::Cubin) has the rest of it.
 pub fn cubin(image: &[u8]) -> Option<CubinDescription> {
     let CubinHeader { architecture, is_relocatable, .. } = CubinHeader::read(image)?;
     Some(CubinDescription { architecture, is_relocatable })
 }
 
-/// The PTX texts of an image that a GPU of this compute capability runs: of each container the one for the highest architecture
-/// that is not above the GPU's, or where all are above it, the lowest.
+/// The PTX texts of an image that a GPU of this compute capability runs. Each container gives the text for the highest architecture that is
+/// not above the GPU's, or where all are above it, the lowest.
 ///
 /// # Errors
 ///
@@ -76,8 +76,8 @@ pub struct CubinImage {
     pub bytes: Vec<u8>,
 }
 
-/// The cubins of an image that a GPU of this compute capability runs: of each container the one for the highest architecture that has
-/// the GPU's first digit and no larger second one, of those that the simulator knows.
+/// The cubins of an image that a GPU of this compute capability runs. Each container gives the cubin for the highest architecture that has
+/// the GPU's first digit and no larger second one, and that the simulator knows.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ fn plain(image: &[u8]) -> Result<Vec<PtxText>, ImageError> {
     Ok(vec![PtxText { name: None, text: text.to_owned() }])
 }
 
-/// What containers hold, in words.
+/// The contents of containers, in words.
 fn inventory(containers: &[Container]) -> String {
     let mut text = String::new();
     for entry in containers.iter().flat_map(|container| &container.entries) {

@@ -49,7 +49,7 @@ fn container(entries: &[Vec<u8>]) -> Vec<u8> {
     container
 }
 
-/// A PTX text that says what it is for.
+/// A PTX text that names its target.
 fn ptx(architecture: u32, form: Form) -> Vec<u8> {
     entry(1, architecture, form, format!("// {architecture}\n{PTX}").as_bytes())
 }

@@ -217,7 +217,7 @@ pub(super) fn stack_restore(program: &Program, instruction: &Instruction, warp: 
     Effect::Plain
 }
 
-/// The first source, of the width that the instruction's form says.
+/// The first source, in the width of the instruction's form.
 fn read_word(instruction: &Instruction, warp: &WarpState) -> [u64; LANES] {
     if instruction.memory.wide[0] {
         u64::read(&warp.registers, &warp.constants.0, instruction.sources[0])

@@ -7,7 +7,7 @@ use crate::operation::Instruction;
 use crate::operation::operand::{Row, Source};
 use std::marker::PhantomData;
 
-/// What an instruction does with the carry flag: bits of `Instruction::immediate`.
+/// The use of the carry flag by an instruction: bits of `Instruction::immediate`.
 pub(crate) mod flag {
     /// Adds the flag.
     pub const IN: u32 = 1;

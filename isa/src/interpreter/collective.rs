@@ -52,7 +52,7 @@ impl Body for Shuffle {
     }
 }
 
-/// What `vote` asks: the immediate.
+/// The question of `vote`: the immediate.
 pub(crate) mod vote {
     pub const ALL: u32 = 0;
     pub const ANY: u32 = 1;
@@ -95,7 +95,7 @@ impl<const WIDE: bool> Body for Match<WIDE> {
     }
 }
 
-/// What `match` does with the values of the lanes.
+/// The result of `match` for the values of the lanes.
 #[inline(always)]
 pub(crate) fn match_values(instruction: &Instruction, registers: &mut Registers, values: &[u64; LANES], mask: u32) {
     let equal: [u32; LANES] = std::array::from_fn(|lane| {
@@ -144,7 +144,7 @@ impl Body for Reduce {
     }
 }
 
-/// What `redux` of floats does: bits of the immediate.
+/// The operation of `redux` on floats: bits of the immediate.
 pub(crate) mod float_reduction {
     /// `.max`, else `.min`.
     pub const MAXIMUM: u32 = 1;

@@ -67,7 +67,7 @@ impl<O: Comparison> Body for SetPredicate<O> {
     }
 }
 
-/// What `setp` does with the truths of its comparison.
+/// The result of `setp` for the truths of its comparison.
 #[inline(always)]
 fn set_predicates(instruction: &Instruction, registers: &mut Registers, truth: u32, mask: u32) {
     let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
@@ -93,7 +93,7 @@ impl<O: Comparison> Body for SetValue<O> {
     }
 }
 
-/// What `set` does with the truths of its comparison: compiled once for all of them, since compilers make little use of `set`.
+/// The result of `set` for the truths of its comparison: compiled once for all of them, since compilers make little use of `set`.
 #[inline(never)]
 fn set_values(instruction: &Instruction, registers: &mut Registers, constants: &[Row], truth: u32, mask: u32) {
     let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
@@ -214,7 +214,7 @@ impl<F: FloatBits, const PAIR: bool> Body for SetValueByOutcome<F, PAIR> {
     }
 }
 
-/// Makes a predicate of a register's being zero or not, combined with another: what `lop3` with a boolean operator gives.
+/// A predicate that tells whether a register is zero, combined with another one: the result of `lop3` with a boolean operator.
 pub(crate) struct TestNonZero;
 
 impl Body for TestNonZero {

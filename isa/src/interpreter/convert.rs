@@ -70,7 +70,7 @@ impl Scalar {
         }
     }
 
-    /// Of integers: the bits, and whether one is a sign.
+    /// The bits of an integer type, and whether one is a sign.
     fn integer(self) -> Option<(u32, bool)> {
         Some(match self {
             Scalar::U8 => (8, false),
@@ -110,8 +110,8 @@ impl Scalar {
         }
     }
 
-    /// The not-a-number that a conversion makes: all ones but for the sign, as the GPUs' arithmetic has it; in double precision what
-    /// that of single precision becomes when it is widened. The largest number where there is none.
+    /// The not-a-number that a conversion makes: all ones but for the sign, as the GPUs' arithmetic has it; in double precision the widened
+    /// not-a-number of single precision. The largest number where there is none.
     fn not_a_number(self) -> u64 {
         match self {
             Scalar::F64 => 0x7fff_ffff_e000_0000,
@@ -137,7 +137,7 @@ impl Mode {
     const ALL: [Mode; 6] = [Mode::Nearest, Mode::Zero, Mode::Down, Mode::Up, Mode::NearestAway, Mode::Stochastic];
 }
 
-/// What a `cvt` does to one value.
+/// The conversion of one value by `cvt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conversion {
     pub from: Scalar,
@@ -335,7 +335,7 @@ impl Body for ConvertPair {
         let values = std::array::from_fn(|lane| {
             let (upper, lower) =
                 if conversion.is_packed { (upper[lane] >> from, upper[lane]) } else { (upper[lane], lower[lane]) };
-            // A value's sign is its topmost bit: what is above it does not count.
+            // A value's sign is its topmost bit: higher bits do not count.
             let upper = conversion.convert(u64::from(upper), random[lane] >> 16);
             let lower = conversion.convert(u64::from(lower), random[lane]);
             (upper << to | lower) as u32

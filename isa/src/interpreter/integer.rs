@@ -41,8 +41,8 @@ macro_rules! fixed_operations {
 }
 pub(crate) use fixed_operations;
 
-/// What integer operations need of a type. Division by zero gives all ones, and so does its remainder: PTX leaves both open, and
-/// the instruction sequences of NVIDIA GPUs end that way.
+/// The demands of integer operations on a type. Division by zero gives all ones, and so does its remainder: PTX leaves both open, and the
+/// instruction sequences of NVIDIA GPUs end that way.
 pub(crate) trait Integer: Lane + PartialOrd {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;

@@ -9,7 +9,7 @@ use crate::matrix::{Element, Family, MatrixForm, Part};
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, Source};
 
-/// Most elements of A, of B, of C: `m16n8k64` and `m16n16k16`.
+/// Most elements that A, B or C have: `m16n8k64` and `m16n16k16`.
 const MOST: usize = 1024;
 
 /// The registers that an instruction lists: `count` of them from `first` on.
@@ -74,8 +74,8 @@ fn gather(
     }
 }
 
-/// Which place in the matrix, row by row, each lane's elements have: a row for each element of D, A, B and C, in this order. B of
-/// integers, of doubles and of 8-bit floats is put column by column, so that its columns lie together.
+/// The place in the matrix, row by row, of each lane's elements: a row for each element of D, A, B and C, in this order. B of integers, of
+/// doubles and of 8-bit floats is put column by column, so that its columns lie together.
 pub(crate) fn place_table(form: &MatrixForm) -> Vec<Row> {
     let of_c = form.of_accumulator(form.c);
     let columns_first = !has_fast_sums(form.a);
@@ -349,7 +349,7 @@ impl Body for CollectMatrices {
     }
 }
 
-/// `movmatrix.trans`: of an 8 by 8 matrix of halves, two neighbours of row lane / 4 a lane, the transposed one.
+/// `movmatrix.trans`: transposes an 8 by 8 matrix of halves. A lane has two neighbours of row lane / 4.
 pub(crate) struct TransposeMatrix;
 
 impl Body for TransposeMatrix {

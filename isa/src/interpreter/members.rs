@@ -6,9 +6,9 @@ use crate::operation::Kind;
 use crate::program::Program;
 use crate::warp::WarpState;
 
-/// What is wrong with the member masks that the warp's lanes name at its next instruction, if that gathers lanes: the first lane that is
-/// not in the mask that it names itself, or that is in the mask of another lane, which runs with it, and names another one. CUDA leaves
-/// undefined what such lanes get.
+/// The mistake in the member masks that the warp's lanes name at its next instruction, if that gathers lanes. It is about the first lane
+/// that is not in its own mask, or that is in the mask of another lane, which runs with it, and names another mask. CUDA leaves the results
+/// of such lanes undefined.
 pub fn member_mask_hazard(program: &Program, warp: &WarpState) -> Option<(u8, String)> {
     let instruction = program.instruction(warp.control.pc);
     if !matches!(instruction.kind, Kind::Collective | Kind::WarpBarrier) {

@@ -5,7 +5,7 @@ use crate::operation::operand::{Row, Source, TRUE_PREDICATE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Registers, predicates and what special registers say.
+/// Registers, predicates and the values of special registers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Registers {
     /// The register file.
@@ -96,12 +96,12 @@ pub(crate) trait Lane: Copy {
     fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES];
     /// Writes the lanes of a mask.
     fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32);
-    /// As [`Self::read`], of machine code: the halves of 64-bit values are registers of their own, a row each.
+    /// As [`Self::read`], for machine code: the halves of 64-bit values are registers of their own, a row each.
     #[inline(always)]
     fn read_pair(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
         Self::read(registers, constants, source)
     }
-    /// As [`Self::write`], of machine code.
+    /// As [`Self::write`], for machine code.
     #[inline(always)]
     fn write_pair(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
         Self::write(registers, destination, values, mask);

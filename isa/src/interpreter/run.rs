@@ -6,7 +6,7 @@ use crate::program::Program;
 use crate::program::timing::CountClass;
 use crate::warp::WarpState;
 
-/// What instructions were, for whoever counts them.
+/// The counts of executed instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Warp instructions.
@@ -15,12 +15,12 @@ pub struct Tally {
     pub active: u64,
     /// Thread instructions whose guard was true.
     pub executed: u64,
-    /// The latter by [`CountClass`]; of control flow, warp instructions.
+    /// The thread instructions by [`CountClass`]; for control flow, warp instructions.
     pub by_class: [u64; CountClass::COUNT],
 }
 
 impl Tally {
-    /// Counts a warp instruction by the lanes that were active and those of them whose guard was true.
+    /// Counts a warp instruction by its active lanes, and by the active lanes whose guard was true.
     #[inline(always)]
     pub fn count(&mut self, class: CountClass, active: u32, executed: u32) {
         let threads = u64::from(executed.count_ones());

@@ -122,7 +122,7 @@ pub(crate) fn multiply_add(
     for (row, column) in row.chunks(adder.block).zip(column.chunks(adder.block)) {
         bits = block(adder, row, column, fractions, accumulator(sum), result);
         if bits & result.infinity() as u32 == result.infinity() as u32 {
-            // Finite addends may add up to infinity, and no further block changes that but a contrary infinity, of which there is none.
+            // Finite addends may add up to infinity, and no further block changes that: there is no contrary infinity.
             return bits;
         }
         sum = if result == Format::F16 { widened(bits) } else { bits };

@@ -12,7 +12,7 @@ pub(crate) const WHOLE: u8 = 6;
 /// The first half word as a part.
 pub(crate) const HALF: u8 = 4;
 
-/// What a video instruction computes first.
+/// The first operation of a video instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Operation {
     #[default]
@@ -28,7 +28,7 @@ pub(crate) enum Operation {
     MultiplyAdd,
 }
 
-/// What it does with that and its third source.
+/// The operation on that result and the third source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Secondary {
     #[default]
@@ -57,9 +57,9 @@ const SECONDARIES: [Secondary; 4] = [Secondary::None, Secondary::Add, Secondary:
 pub(crate) struct VideoForm {
     pub operation: Operation,
     pub secondary: Secondary,
-    /// Of the first source, the second, and the destination.
+    /// The signs of the first source, the second, and the destination.
     pub signed: [bool; 3],
-    /// Of the sources.
+    /// The negations of the sources.
     pub negated: [bool; 3],
     pub saturates: bool,
     /// `.wrap`
@@ -68,18 +68,18 @@ pub(crate) struct VideoForm {
     pub adds_one: bool,
     /// Bits that `vmad` shifts right: 0, 7 or 15.
     pub scale: u8,
-    /// Of `vset`: outcomes, as in [`outcome`].
+    /// The outcomes of `vset`, as in [`outcome`].
     pub outcomes: u8,
-    /// Of a scalar instruction.
+    /// The part of the destination of a scalar instruction.
     pub destination: u8,
-    /// Of a parallel instruction: the parts that are computed.
+    /// The parts that a parallel instruction computes.
     pub mask: u8,
     /// Parts of the first two sources, one in the scalar instructions.
     pub sources: [[u8; 4]; 2],
 }
 
 impl VideoForm {
-    /// As bits.
+    /// The operation as bits.
     pub fn to_bits(self) -> u64 {
         let mut bits = 0;
         let mut place = 0;
@@ -205,7 +205,7 @@ impl Body for ScalarVideo {
                 field(a[lane], part_a.0, part_a.1, form.signed[0]),
                 field(b[lane], part_b.0, part_b.1, form.signed[1]),
             );
-            // What is not saturated has 33 bits with its sign.
+            // A value that is not saturated has 33 bits with its sign.
             let value = if form.saturates { clamp(value, bits, form.signed[2]) } else { value << 95 >> 95 };
             let third = field(c[lane], 0, 32, form.signed[2]);
             let value = match form.secondary {

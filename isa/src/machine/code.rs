@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of kernels for Volta and Turing), unless they are too many.
 pub const PARAMETERS_AT: u32 = 0x160;
 
-/// Where a kernel's parameters begin in constant bank 0, bytes. CUDA 13 puts those of a kernel with more than about 4 KiB of them to
-/// 0x1a80, all of them (own finding: 4112 bytes are at 0x160, 6012 are not).
+/// The beginning of a kernel's parameters in constant bank 0, bytes. CUDA 13 puts all parameters of a kernel that has more than about 4 KiB
+/// of them at 0x1a80 (own finding: 4112 bytes are at 0x160, 6012 are not).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParameterBase(pub u32);
 
@@ -27,7 +27,8 @@ pub const fn system_call_address(call: SystemCall) -> u64 {
     CODE_WINDOW + (1 << 32) + 16 * call as u64
 }
 
-/// The address that stands for the kernel of a module with this number: what a kernel that launches it names it by. There is no code.
+/// The address that stands for the kernel of a module with this number: a kernel that launches it names it by this address. There is no
+/// code there.
 pub(crate) const fn kernel_address(number: usize) -> u64 {
     CODE_WINDOW + (2 << 32) + 16 * number as u64
 }
@@ -64,7 +65,7 @@ pub struct MachineCode {
     pub functions: Vec<(u32, Box<str>)>,
     /// The functions of the file that the words are of, ascending. Those within others are not among them.
     pub sections: Vec<CodeSection>,
-    /// What it asks of an SM.
+    /// Its demands on an SM.
     pub resources: Resources,
     /// Its parameters, offsets counted from the first.
     pub parameters: Vec<ParameterSlot>,
@@ -82,7 +83,7 @@ pub struct MachineCode {
     pub bank_3: Option<(u64, u64)>,
     /// Constant bank 4, relocated.
     pub bank_4: Vec<u8>,
-    /// What of [`Resources::local_bytes`] is for calls of unknown depth, through pointers or of functions that call themselves; 0 where
+    /// The part of [`Resources::local_bytes`] for calls of unknown depth, through pointers or of functions that call themselves; 0 where
     /// there are none. The program can be given more.
     pub open_stack_bytes: u32,
     /// The cubins that it is of, which may have line tables.
@@ -92,8 +93,8 @@ pub struct MachineCode {
 /// A word that a launch says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LaunchWord {
-    /// Of constant bank 0: its offset.
+    /// A word of constant bank 0, by its offset.
     Bank0(u32),
-    /// Of constant bank 3: its offset.
+    /// A word of constant bank 3, by its offset.
     Bank3(u32),
 }

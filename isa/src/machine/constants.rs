@@ -1,4 +1,4 @@
-//! What launches put into the constants of a program of machine code.
+//! The values that launches put into the constants of a program of machine code.
 
 use super::code::LaunchWord;
 use super::program::MachineProgram;
@@ -8,7 +8,7 @@ use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the constants of a launch follow from.
+/// The facts that the constants of a launch follow from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LaunchFacts<'a> {
     /// Threads of a CTA in x, y, z.
@@ -78,7 +78,7 @@ impl Program {
         LaunchConstants(rows)
     }
 
-    /// A word of constant bank 0, in which the driver tells kernels of their launch. Own findings: what ptxas reads where PTX has a
+    /// A word of constant bank 0, in which the driver tells kernels of their launch. Own findings: ptxas reads these words where PTX has a
     /// special register (`%ntid`, `%nctaid`, `%dynamic_smem_size`, `%gridid`, `%envreg1`, `%nsmid`), converts an address of a window, or
     /// begins the stack.
     fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {

@@ -30,7 +30,7 @@ pub enum MachineError {
         section: String,
         /// Where in it.
         offset: u64,
-        /// What is to be filled in.
+        /// The field to fill in.
         kind: String,
     },
     /// Two files of a module define a kernel.
@@ -55,12 +55,12 @@ pub enum MachineError {
         /// The kernel.
         kernel: String,
     },
-    /// What a kernel asks for that no GPU can give.
+    /// A kernel asks for something that no GPU can give.
     #[error("kernel {kernel}: {what}")]
     Kernel {
         /// The kernel.
         kernel: String,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
     /// Instructions that the simulator does not execute.
@@ -68,7 +68,7 @@ pub enum MachineError {
     Lowering(#[from] LoweringError),
 }
 
-/// The feature that a function is of which CUDA gives programs, where it is refused.
+/// The end of a message about a function of CUDA that is refused: the reason.
 fn feature_of(symbol: &str) -> String {
     crate::system_call::refusal(symbol).map_or_else(String::new, |refusal| format!(": {refusal}"))
 }

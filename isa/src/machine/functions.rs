@@ -1,8 +1,8 @@
 //! Functions that kernels of a file have in common.
 //!
 //! Libraries have files in which any of dozens of kernels may reach any of hundreds of functions, through pointers: NCCL 2.21 has 2.9
-//! million words of them, and 42 kernels. In files that were linked they lie at the same places behind the code of each kernel. So they
-//! are linked and lowered once, and programs share them.
+//! million words of such functions, and 42 kernels. In files that were linked the functions lie at the same places behind the code of each
+//! kernel. So they are linked and lowered once, and programs share them.
 
 use super::code::MachineCode;
 use super::error::MachineError;
@@ -14,7 +14,7 @@ use crate::cubin::{Cubin, Function};
 use crate::program::parts::Resources;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// What functions are the same for, beside the kernel.
+/// The inputs of the functions' code beside the kernel. Kernels with the same inputs share the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FunctionsKey {
     /// The number of their file.
@@ -118,7 +118,7 @@ mod tests {
         (module, addresses)
     }
 
-    /// What is told of each instruction, and how it is timed.
+    /// The description of each instruction, and its timing.
     fn instructions(program: &Program) -> Vec<String> {
         // Rows of registers may lie elsewhere.
         let timing = |pc| {

@@ -32,21 +32,21 @@ enum Unresolved {
     Kernel,
 }
 
-/// What the symbols of a file stand for.
+/// The meaning of the symbols of a file.
 pub(super) struct Linker<'a> {
     cubin: &'a Cubin<'a>,
     places: &'a Places,
     addresses: &'a [u64],
     /// The first words of functions, by section.
     code: BTreeMap<usize, usize>,
-    /// What the kernel has beside its code.
+    /// The memory of the kernel beside its code.
     memory: KernelMemory,
     /// The number of the file's first kernel among those of its module.
     first_kernel: usize,
 }
 
 impl<'a> Linker<'a> {
-    /// Of data, which no kernel's code lies beside.
+    /// A linker for data, which lies beside no kernel's code.
     pub fn new(cubin: &'a Cubin<'a>, places: &'a Places, addresses: &'a [u64], first_kernel: usize) -> Linker<'a> {
         let mut next = cubin.kernels().map(|kernel| words_of(kernel.code)).max().unwrap_or(0);
         let mut code = BTreeMap::new();
@@ -57,7 +57,7 @@ impl<'a> Linker<'a> {
         Linker { cubin, places, addresses, code, memory: KernelMemory::default(), first_kernel }
     }
 
-    /// Of the program of a kernel with the functions that it can reach.
+    /// A linker for the program of a kernel with the functions that it can reach.
     pub fn of_kernel(mut self, entry: &Function<'_>, reached: &[&Function<'_>]) -> Linker<'a> {
         self.code.insert(entry.section, 0);
         self.memory = KernelMemory::new(self.cubin, entry, reached);
@@ -75,7 +75,7 @@ impl<'a> Linker<'a> {
         let images: BTreeMap<usize, &[u8]> = functions.map(|bank| (bank.section, &*bank.image)).collect();
         let mut all = Vec::new();
         for (section, first) in self.memory.bank_2() {
-            // What follows cannot be reached.
+            // Banks behind that cannot be reached.
             let Some(image) = images.get(section).filter(|_| *first <= CONSTANT_BANK_BYTES) else { continue };
             all.resize(*first as usize, 0);
             all.extend(self.data(*section, image));
@@ -97,7 +97,7 @@ impl<'a> Linker<'a> {
         self.addresses.get(placement?).copied()
     }
 
-    /// What a symbol stands for, with something added to it.
+    /// The value of a symbol, plus an addend.
     fn value(&self, number: usize, addend: i64) -> Result<u64, Unresolved> {
         let Some(symbol) = self.cubin.symbols.get(number) else { return Err(Unresolved::Undefined) };
         let from = |first: u64, offset: u64| Ok(first.wrapping_add(offset).wrapping_add_signed(addend));
@@ -125,7 +125,7 @@ impl<'a> Linker<'a> {
         from(0, symbol.value)
     }
 
-    /// The address that stands for a kernel, where a relocation asks for that of a function and the symbol is one.
+    /// The address that stands for a kernel, where a relocation asks for the address of a function and the symbol is a kernel.
     fn kernel(&self, kind: RelocationKind, symbol: usize) -> Option<u64> {
         use RelocationKind as Kind;
         let asks = matches!(
@@ -141,7 +141,7 @@ impl<'a> Linker<'a> {
         Some(kernel_address(self.first_kernel + number))
     }
 
-    /// The address of what an offset of a section means that is in a managed variable.
+    /// The address that an offset of a section means, where the offset lies in a managed variable.
     fn managed_at(&self, section: usize, offset: i64) -> Option<u64> {
         let offset = u64::try_from(offset).ok()?;
         let mut managed = self.cubin.variables.iter().filter(|it| it.is_managed && it.section == section);
@@ -167,7 +167,7 @@ impl<'a> Linker<'a> {
         Some(image(variable.section)?.get(first..end)?.to_vec())
     }
 
-    /// A section's image with its relocations done. What nobody defines is zero there: kernels that refer to it are refused.
+    /// A section's image with its relocations done. Undefined symbols are zero there: kernels that refer to them are refused.
     pub fn data(&self, section: usize, image: &[u8]) -> Vec<u8> {
         let mut data = image.to_vec();
         for relocation in self.cubin.relocations.iter().filter(|relocation| relocation.section == section) {

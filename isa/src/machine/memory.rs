@@ -1,12 +1,12 @@
-//! What a kernel has of shared memory and of constant banks.
+//! The shared memory and the constant banks of a kernel.
 //!
-//! In files that were linked the kernel has both, and code its offsets in them. Relocatable files have variables for each function: what
-//! a kernel needs is put together from its own and those of the functions that it can reach. Shared variables of functions come first,
-//! the largest in front, then those of the kernel, the most aligned in front, then dynamic shared memory. The numbers of textures and
-//! surfaces that code names are behind the parameters in bank 0.
+//! In files that were linked the kernel has both, and code has its offsets in them. Relocatable files have variables for each function: the
+//! memory of a kernel is put together from its own variables and those of the functions that it can reach. Shared variables of functions
+//! come first, the largest in front, then those of the kernel, the most aligned in front, then dynamic shared memory. The numbers of
+//! textures and surfaces that code names are behind the parameters in bank 0.
 //!
-//! Source: own findings from what nvlink 13.5 made of files of ptxas 12.9 and 13.5. nvlink gives a function the same offsets for all
-//! kernels, so that some kernels have gaps there that they have not here.
+//! Source: own findings from the output of nvlink 13.5 for files of ptxas 12.9 and 13.5. nvlink gives a function the same offsets for all
+//! kernels, so that some kernels have gaps there that they do not have here.
 
 use crate::cubin::{Cubin, Function, RelocationKind, Symbol};
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The constant bank with a function's constants and tables of branches.
 const FUNCTION_BANK: u32 = 2;
-/// What dynamic shared memory is aligned to where the file does not say (ptxas 12.9).
+/// The alignment of dynamic shared memory where the file does not say it (ptxas 12.9).
 const DYNAMIC_ALIGNMENT: u64 = 16;
 /// The beginning of the names of sections with the shared variables of one kernel; those of functions are in another.
 const KERNEL_SHARED_MEMORY: &str = ".nv.shared.";
@@ -36,7 +36,7 @@ pub(super) struct KernelMemory {
 }
 
 impl KernelMemory {
-    /// Of a kernel with the functions that it can reach.
+    /// The memory of a kernel with the functions that it can reach.
     pub fn new(cubin: &Cubin<'_>, entry: &Function<'_>, reached: &[&Function<'_>]) -> KernelMemory {
         let mut memory = KernelMemory { shared_bytes: entry.shared_memory.bytes, ..KernelMemory::default() };
         let mut end = 0u64;

@@ -1,4 +1,4 @@
-//! Cubins as modules: their kernels, and what needs a place in device memory.
+//! Cubins as modules: their kernels, and the variables that need a place in device memory.
 //!
 //! Variables lie at offsets in sections, and a section is one allocation. Managed variables share these sections in the file, but lie
 //! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
@@ -61,8 +61,8 @@ impl MachineModule {
     ///
     /// # Errors
     ///
-    /// One that is malformed, for another architecture than the simulated ones, or claims more memory than any GPU has; kernels that
-    /// several of them define; and relocatable ones that do not fit each other. What a kernel cannot run is an error of
+    /// A cubin that is malformed, is for another architecture than the simulated ones, or claims more memory than any GPU has; kernels that
+    /// several of them define; and relocatable ones that do not fit each other. Code that cannot run is an error of
     /// [`MachineModule::program`].
     pub fn read(images: impl IntoIterator<Item = Arc<[u8]>>) -> Result<Self, MachineError> {
         let mut module = MachineModule {
@@ -137,7 +137,7 @@ impl MachineModule {
         file.map_or((0, 0), |file| (file.architecture, file.virtual_architecture))
     }
 
-    /// What needs a place or a number, in the order of the files.
+    /// The parts that need a place or a number, in the order of the files.
     pub fn placements(&self) -> &[Placement] {
         &self.placements
     }
@@ -157,7 +157,7 @@ impl MachineModule {
         self.launches
     }
 
-    /// The kernels that a kernel can launch: the addresses that stand for them, and their names. None of what is no kernel, or is
+    /// The kernels that a kernel can launch: the addresses that stand for them, and their names. None for a name that is no kernel, or is
     /// refused.
     pub fn launched_by(&self, kernel: &str) -> Vec<(u64, &str)> {
         let Some(file) = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)) else { return Vec::new() };
@@ -194,7 +194,7 @@ impl MachineModule {
     ///
     /// # Errors
     ///
-    /// There is no such kernel, or it or one of these functions names what nobody defines, or it asks for more than a GPU has.
+    /// There is no such kernel, or it or one of these functions names an undefined symbol, or it asks for more than a GPU has.
     pub fn code(&self, kernel: &str, addresses: &[u64]) -> Result<MachineCode, MachineError> {
         self.with_kernel(kernel, addresses, |kernel| {
             let functions: Vec<&Function<'_>> =
@@ -256,7 +256,7 @@ impl MachineModule {
         Ok(lower_decoded(&code, decoded, Some(&shared))?)
     }
 
-    /// Finds a kernel and what it reaches.
+    /// Finds a kernel and the functions that it reaches.
     fn with_kernel<T>(
         &self,
         name: &str,
@@ -279,7 +279,7 @@ impl MachineModule {
     }
 }
 
-/// A kernel in its file, with what it reaches.
+/// A kernel in its file, with the functions that it reaches.
 struct LinkedKernel<'a> {
     cubin: &'a Cubin<'a>,
     /// The number of the file.
@@ -331,7 +331,7 @@ fn cubin(images: &[Arc<[u8]>]) -> Result<Cubin<'_>, MachineError> {
     }
 }
 
-/// Checks that what a file asks for can be had: without an image nothing limits what it claims.
+/// Checks that a file's demands can be met: without an image nothing limits its claims.
 fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
     let sections = cubin.global_sections.iter().map(|section| (section.section, section.bytes));
     let shared = cubin.functions.iter().map(|function| (function.section, function.shared_memory.bytes));
@@ -344,7 +344,7 @@ fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
     Ok(())
 }
 
-/// What a kernel asks of an SM.
+/// The demands of a kernel on an SM.
 fn resources(
     entry: &Function<'_>,
     reached: &[&Function<'_>],

@@ -1,4 +1,4 @@
-//! What of a cubin lies where: sections and variables of their own by the placements of the module.
+//! The places of a cubin's parts: sections and variables of their own, by the placements of the module.
 
 use super::MachineError;
 use crate::cubin::{Cubin, Relocation, RelocationKind, Symbol, SymbolKind, VariableMemory};
@@ -41,14 +41,14 @@ pub struct PlacedVariable {
 pub(super) struct Places {
     /// The first of its placements.
     first: usize,
-    /// Placements by the sections that they are, and of which of these have an image in the file.
+    /// Placements by their sections, and which of these sections have an image in the file.
     sections: BTreeMap<usize, usize>,
     /// Placements of managed variables and of references, by their symbols.
     symbols: BTreeMap<usize, usize>,
 }
 
 impl Places {
-    /// Adds what a file needs to `placements`.
+    /// Adds the needs of a file to `placements`.
     pub fn new(cubin: &Cubin<'_>, placements: &mut Vec<Placement>) -> Places {
         let mut places = Places { first: placements.len(), ..Places::default() };
         let name = |section: usize| cubin.sections.get(section).copied().unwrap_or_default().into();
@@ -145,7 +145,7 @@ fn is_apart(is_managed: bool, memory: VariableMemory) -> bool {
     is_managed && memory == VariableMemory::Global
 }
 
-/// What kind of reference a symbol is. The driver makes them: none has a section.
+/// The kind of reference that a symbol is. The driver makes references: none has a section.
 fn reference(symbol: &Symbol<'_>) -> Option<VariableKind> {
     match symbol.kind {
         SymbolKind::Texture => Some(VariableKind::Texture),

@@ -1,4 +1,4 @@
-//! What a program of machine code has beyond any program: its words, and where they come from.
+//! The parts of a program of machine code that other programs do not have: its words, and the cubins that they come from.
 
 use super::code::{CodeSection, LaunchWord, ParameterBase};
 use super::shared::SharedFunctions;
@@ -6,7 +6,7 @@ use crate::sass;
 use crate::source_lines::InstructionLines;
 use std::sync::{Arc, OnceLock};
 
-/// What machine code has beside its instructions.
+/// The parts of machine code beside its instructions.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineProgram {
     /// The program's own instructions as they were decoded; those of the device runtime's functions, at the end, have none.
@@ -60,8 +60,8 @@ impl MachineProgram {
         }
     }
 
-    /// The places of its instructions, which are read from the cubins when they are first asked for. Of a cubin whose line tables are
-    /// broken there are none.
+    /// The source lines of its instructions, which are read from the cubins when they are first asked for. A cubin whose line tables are
+    /// broken has none.
     pub fn source_lines(&self) -> &InstructionLines {
         self.source_lines.get_or_init(|| {
             let mut found = InstructionLines::default();

@@ -1,4 +1,4 @@
-//! The functions that a kernel reaches, and what of them nobody defines.
+//! The functions that a kernel reaches, and undefined symbols among them.
 
 use super::MachineError;
 use super::memory::is_dynamic;
@@ -21,7 +21,7 @@ pub(super) fn is_missing(symbol: &Symbol<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// One of them, or the kernel, refers to what nobody defines.
+/// One of them, or the kernel, refers to an undefined symbol.
 pub(super) fn reached_functions<'a>(
     cubin: &'a Cubin<'a>,
     entry: &'a Function<'a>,

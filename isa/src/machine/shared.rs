@@ -1,4 +1,4 @@
-//! Functions that several kernels have behind their own code, as they are held: linked, lowered, with what they call.
+//! Functions that several kernels have behind their own code, as they are kept: linked, lowered, with the functions that they call.
 
 use super::code::CodeSection;
 use super::lowering::operands::Operands;
@@ -19,7 +19,7 @@ pub(super) struct LoweredFunctions {
     pub indexed_bank_2: Option<Vec<u8>>,
     /// Addresses of the device runtime's functions, and their first instructions.
     pub system_entries: Vec<(u64, u32)>,
-    /// What kernels go on from: places of registers, constants.
+    /// The places of registers and the constants that kernels go on from.
     pub operands: Operands,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct LoweredFunctions {
 pub(super) struct Part {
     pub first: usize,
     pub frame: u32,
-    /// What it calls: first words, where [`Parts`] are alone; the numbers of parts, where they are all together.
+    /// The functions that it calls: first words, where [`Parts`] are alone; the numbers of parts, where they are all together.
     pub calls: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct SharedFunctions {
     pub(super) starts: FunctionStarts,
     /// The functions of the file.
     pub(super) sections: Vec<CodeSection>,
-    /// What they call.
+    /// The functions that they call.
     pub(super) parts: Parts,
 }
 

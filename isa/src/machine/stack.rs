@@ -1,7 +1,7 @@
 //! The local memory that a thread of a kernel needs: the frames of the functions that can be active at once.
 //!
-//! What files say of it is not to be relied on (ptxas 12.9 leaves out recursion and calls through pointers, and inner functions), so it
-//! is added up from the calls in the code.
+//! Figures in files are not reliable (ptxas 12.9 leaves out recursion and calls through pointers, and inner functions), so the stack is
+//! added up from the calls in the code.
 
 use super::code::CODE_WINDOW;
 use super::link::Linker;
@@ -10,10 +10,10 @@ use crate::cubin::Function;
 use crate::sass::{Field, Word};
 use std::collections::BTreeSet;
 
-/// What is added where the depth of calls is not known: what `cudaLimitStackSize` is before a program changes it (CUDA C++ Programming
+/// The bytes that are added where the depth of calls is not known: `cudaLimitStackSize` before a program changes it (CUDA C++ Programming
 /// Guide).
 const DEFAULT_STACK_BYTES: u32 = 1 << 10;
-/// What the local memory of a thread is a multiple of.
+/// The local memory of a thread is a multiple of this.
 const ALIGNMENT: u32 = 16;
 
 /// Codes of calls: to an address in the word, relative or not, and to one in registers.
@@ -31,12 +31,12 @@ const ZERO_REGISTER: u64 = 255;
 pub(super) struct LocalMemory {
     /// All of it, bytes.
     pub bytes: u32,
-    /// What of it is for calls of unknown depth.
+    /// The part of it for calls of unknown depth.
     pub open_stack_bytes: u32,
 }
 
 impl Parts {
-    /// Of the words from `first` of a program on.
+    /// The calls in the words of a program from `first` on.
     pub fn of(words: &[u128], first: usize, functions: &[&Function<'_>], linker: &Linker<'_>) -> Parts {
         let mut parts = Vec::new();
         let mut system_calls = BTreeSet::new();
@@ -69,7 +69,7 @@ impl Parts {
 }
 
 impl LocalMemory {
-    /// Of a kernel, whose parts are the first, with the functions that it can reach. The program has so many words.
+    /// The stack of a kernel, whose parts are the first, with the functions that it can reach. The program has so many words.
     pub fn of<'p>(entry: &Function<'_>, parts: impl IntoIterator<Item = &'p Parts>, words: usize) -> LocalMemory {
         let mut is_open = entry.stack.frame.is_none();
         let mut all: Vec<Part> = Vec::new();
@@ -96,12 +96,12 @@ impl LocalMemory {
     }
 }
 
-/// What an instruction calls.
+/// The function that an instruction calls.
 enum Callee {
     None,
     /// The function at this word, or one of the device runtime, which is far behind all words.
     Word(usize),
-    /// What a register says.
+    /// A function that a register names.
     Unknown,
 }
 

@@ -14,7 +14,7 @@ pub(super) fn system_calls(cubin: &Cubin<'_>) -> impl Iterator<Item = SystemCall
     functions.filter_map(|symbol| SystemCall::named(symbol.name))
 }
 
-/// Those of them that are not in every program, ascending.
+/// The system calls that are not in every program, ascending.
 pub(super) fn further_system_calls(cubin: &Cubin<'_>) -> Vec<SystemCall> {
     let further = system_calls(cubin).filter(|call| !SYSTEM_CALLS.contains(call));
     further.collect::<BTreeSet<_>>().into_iter().collect()

@@ -1,4 +1,4 @@
-//! What a program is put together from: its name, its parameters, what it asks of an SM, code that it shares.
+//! The parts of a program: its name, its parameters, its demands on an SM, code that it shares.
 
 use super::timing::Timing;
 use crate::operation::Instruction;
@@ -14,7 +14,7 @@ pub struct ParameterSlot {
     pub bytes: u32,
 }
 
-/// What a kernel asks of an SM.
+/// The demands of a kernel on an SM.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
     /// 32-bit registers of a thread, the estimate that limits occupancy: as many as the GPU's own assembler would name. Warps get

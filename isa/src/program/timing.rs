@@ -1,4 +1,4 @@
-//! What an SM needs to know of an instruction to time it.
+//! The facts about an instruction that an SM needs to time it.
 
 use std::num::NonZeroU16;
 
@@ -23,7 +23,7 @@ pub enum Pipe {
     Sfu,
     /// Tensor cores.
     Tensor,
-    /// Load/store units, with what stays in the SM: shared memory, constants, shuffles, barriers.
+    /// Load/store units, also for accesses that stay in the SM: shared memory, constants, shuffles, barriers.
     Memory,
     /// The same units, with loads that may go below the SM: from global, local and generic addresses, textures.
     Load,
@@ -31,7 +31,7 @@ pub enum Pipe {
     Store,
     /// Branches, exits, convergence.
     Branch,
-    /// Issues without a functional unit: what the GPU's own code folds into operands (parameter loads, address-space casts).
+    /// Issues without a functional unit: the GPU's own code folds such instructions into operands (parameter loads, address-space casts).
     Free,
 }
 
@@ -83,7 +83,7 @@ pub enum LatencyClass {
     WideConversion,
     /// Tensor-core operation.
     Tensor,
-    /// A step of Volta's product of matrices, of which its code has sixteen for a tile.
+    /// A step of Volta's product of matrices; its code has sixteen steps for a tile.
     TensorStep,
     /// The same with sums in half precision: eight for a tile, each twice as wide.
     TensorHalfStep,
@@ -114,7 +114,7 @@ impl LatencyClass {
     pub const COUNT: usize = LatencyClass::Zero as usize + 1;
 }
 
-/// What an instruction is counted as; see `KernelCounters`.
+/// The class that counts an instruction; see `KernelCounters`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CountClass {
@@ -164,14 +164,14 @@ pub struct Guard {
 ///
 /// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
 ///
-/// Almost every instruction names few: these are here, and the places that it leaves are taken by entries that do not matter, so that
-/// nobody has to count. The program keeps what does not fit; matrix instructions have up to 32 registers.
+/// Almost every instruction names few registers. These are here, and entries that do not matter fill the other places, so that no code has
+/// to count. The program keeps further registers; matrix instructions have up to 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// What it reads, its guard and addresses included, and what it writes. Other places repeat the first, or name an entry that is
-    /// never written.
+    /// The registers that it reads, its guard and addresses included, and the registers that it writes. Other places repeat the first, or
+    /// name an entry that is never written.
     pub waits: [u16; 6],
-    /// What it writes. Other places name an entry that nothing waits for.
+    /// The registers that it writes. Other places name an entry that nothing waits for.
     pub writes: [u16; 2],
     /// Where the program keeps the others: see [`Program::further_waits`](super::Program::further_waits) and
     /// [`Program::further_writes`](super::Program::further_writes).
@@ -212,7 +212,7 @@ impl ConstantLine {
     }
 }
 
-/// What machine code says about the issue of an instruction: the control word, as a rule of an SM's warps needs it.
+/// The words of machine code about the issue of an instruction: the control word, as a rule of an SM's warps needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IssueControl {
     /// Cycles before the warp's next instruction can issue.
@@ -233,14 +233,14 @@ pub struct IssueControl {
 /// they have ended.
 pub const SCOREBOARDS: usize = 7;
 
-/// What the SM needs of one instruction to time it. The semantics live beside it, private to this crate.
+/// The facts about one instruction that the SM needs to time it. The semantics live beside it, private to this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// Unit it issues to.
     pub pipe: Pipe,
     /// When its result can be read.
     pub latency: LatencyClass,
-    /// What it counts as.
+    /// The class that counts it.
     pub count: CountClass,
     /// Instructions of the GPU's own that this one stands for (a PTX division is a sequence): it occupies its pipe that often,
     /// and its result takes that many dependent passes of `latency`. At least 1.
@@ -248,8 +248,8 @@ pub struct Timing {
     /// It computes on each lane alone: it knows no memory, clock or other lane, and the next instruction follows. See
     /// [`plain_function`](crate::interpreter::plain_function).
     pub is_plain: bool,
-    /// Of machine code: what the compiler says about its issue. Of PTX the line with a parameter alone.
+    /// Machine code: the compiler's words about its issue. For PTX only the line with a parameter.
     pub control: IssueControl,
-    /// What it waits for.
+    /// The registers that it waits for.
     pub dependencies: Dependencies,
 }

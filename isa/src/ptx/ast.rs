@@ -113,7 +113,7 @@ pub struct DebugStrings {
 pub struct Alias {
     /// The new name, declared before as a function.
     pub name: FunctionId,
-    /// What it stands for.
+    /// The function that it stands for.
     pub target: FunctionId,
     /// The directive's text.
     pub span: Span,
@@ -176,7 +176,7 @@ impl Variable {
     }
 }
 
-/// The initial value of a variable, flattened: values at element offsets; what is not listed is zero.
+/// The initial value of a variable, flattened: values at element offsets; elements that are not listed are zero.
 #[derive(Clone, Debug, Default)]
 pub struct Initializer {
     /// (element index, value), ascending. An element is one `scalar_type` of the variable.
@@ -224,7 +224,7 @@ pub struct Parameter {
     pub dimensions: SmallVec<[Option<u64>; 2]>,
     /// The register, where the space is register space.
     pub register: Option<RegisterId>,
-    /// `.ptr .space .align n`: what a kernel's pointer parameter points to.
+    /// `.ptr .space .align n`: the memory that a kernel's pointer parameter points to.
     pub pointer: Option<PointerAttributes>,
     /// Its text.
     pub span: Span,
@@ -246,7 +246,7 @@ impl Parameter {
 pub struct PointerAttributes {
     /// The space pointed to; generic where absent.
     pub space: Option<StateSpace>,
-    /// Alignment of what is pointed to: bytes, 4 where absent.
+    /// Alignment of that memory: bytes, 4 where absent.
     pub alignment: u32,
 }
 
@@ -259,9 +259,9 @@ pub struct Function {
     pub is_entry: bool,
     /// Who sees it.
     pub linkage: Linkage,
-    /// What it gives back; empty for kernels.
+    /// Its results; empty for kernels.
     pub returns: Vec<Parameter>,
-    /// What it takes.
+    /// Its parameters.
     pub parameters: Vec<Parameter>,
     /// `.noreturn`.
     pub is_noreturn: bool,
@@ -405,7 +405,7 @@ pub enum Statement {
     CallPrototype {
         /// The prototype's name.
         label: LabelId,
-        /// What it says.
+        /// The prototype.
         prototype: Box<Prototype>,
     },
     /// `.pragma "text";`
@@ -415,9 +415,9 @@ pub enum Statement {
 /// The signature of an indirect call.
 #[derive(Clone, Debug)]
 pub struct Prototype {
-    /// What the callee gives back.
+    /// The results of the callee.
     pub returns: Vec<Parameter>,
-    /// What it takes.
+    /// The parameters of the callee.
     pub parameters: Vec<Parameter>,
     /// `.noreturn`.
     pub is_noreturn: bool,
@@ -469,7 +469,7 @@ pub struct Instruction {
     pub guard: Option<Guard>,
     /// The operands, in order. Empty for `call`, which has `call`.
     pub operands: SmallVec<[Operand; 4]>,
-    /// What a `call` names.
+    /// The operands of a `call`.
     pub call: Option<Box<CallOperands>>,
     /// The last `.loc` before it.
     pub location: Option<LocationId>,
@@ -501,7 +501,7 @@ pub struct CallOperands {
     pub returns: Vec<Operand>,
     /// A function ([`OperandKind::Symbol`]) or a register that holds its address.
     pub target: Operand,
-    /// What is passed: parameter variables, registers or immediates.
+    /// The arguments: parameter variables, registers or immediates.
     pub arguments: Vec<Operand>,
     /// The label of a `.callprototype` or `.calltargets`, in an indirect call.
     pub prototype: Option<LabelId>,
@@ -510,13 +510,13 @@ pub struct CallOperands {
 /// One operand and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// What it is.
+    /// Its kind.
     pub kind: OperandKind,
     /// Its text.
     pub span: Span,
 }
 
-/// What an operand is.
+/// The kind of an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperandKind {
     /// `%r1`, or a component `%v1.x` of a vector register.
@@ -538,7 +538,7 @@ pub enum OperandKind {
     },
     /// `{a, b, c, d}`, or a vector register as a whole.
     Vector(Box<[Operand]>),
-    /// `{a, b, c, d}|%p1`: what a texture access gives, and whether the texels were resident; `None` = `_`.
+    /// `{a, b, c, d}|%p1`: the results of a texture access, and whether the texels were resident; `None` = `_`.
     ResidentVector(Box<[Operand]>, Option<RegisterId>),
     /// An integer, as 64 bits in two's complement.
     Integer(u64),
@@ -550,11 +550,11 @@ pub enum OperandKind {
     Special(SpecialRegister),
     /// `[...]`
     Address(Address),
-    /// `[a, b]` or `[a, {x, y}]`, of textures, surfaces and tensors: the parts, each without brackets.
+    /// `[a, b]` or `[a, {x, y}]`, for textures, surfaces and tensors: the parts, each without brackets.
     AddressList(Box<[Operand]>),
     /// A variable's, parameter's or function's name, with an offset in bytes.
     Symbol {
-        /// What is named.
+        /// The symbol.
         symbol: SymbolReference,
         /// `+ n`
         offset: i64,
@@ -579,13 +579,13 @@ pub struct PartSelector {
 /// `[base + offset]`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// What the offset counts from.
+    /// The base of the offset.
     pub base: AddressBase,
     /// Bytes.
     pub offset: i64,
 }
 
-/// What an address counts from.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressBase {
     /// Zero: an absolute address.
@@ -596,7 +596,7 @@ pub enum AddressBase {
     Symbol(SymbolReference),
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolReference {
     /// A module-scope variable.

@@ -1,4 +1,4 @@
-//! What is wrong with a PTX text.
+//! Mistakes in a PTX text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ pub struct PtxError {
     pub kind: PtxErrorKind,
     /// Where.
     pub span: Span,
-    /// What is wrong: a lowercase fragment.
+    /// The mistake: a lowercase fragment.
     pub message: String,
-    /// What was expected, or the nearest right name.
+    /// The expected text, or the nearest right name.
     pub expected: Option<String>,
     /// The file's name.
     pub file_name: Arc<str>,

@@ -1,6 +1,6 @@
 //! Which dotted words, how many types and which operands each instruction takes.
 //!
-//! The table says what PTX (ISA 9.x) allows to be written; what the simulator can run is the decoder's to say.
+//! The table says which instructions PTX (ISA 9.x) allows; the decoder says which of them the simulator can run.
 
 use std::sync::LazyLock;
 
@@ -36,7 +36,7 @@ impl ModifierSet {
     }
 }
 
-/// What may stand in one operand's place.
+/// The operands that may stand in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandSlot {
     /// A register, a vector of them, or `_`.
@@ -59,12 +59,12 @@ pub enum OperandSlot {
     Label,
     /// A source of a video instruction: negated or part of a register.
     Video,
-    /// Anything, of instructions whose operands are not checked.
+    /// Anything, for instructions whose operands are not checked.
     Any,
 }
 
 impl OperandSlot {
-    /// What a message says was expected.
+    /// The expected operand, in the words of a message.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Destination => "a destination register, a vector of them, or `_`",
@@ -118,7 +118,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// What the operand at a place may be; `None` past the last.
+    /// The operands that may stand at a place; `None` past the last.
     pub fn slot(&self, index: usize) -> Option<OperandSlot> {
         if self.is_open {
             return Some(OperandSlot::Any);

@@ -56,7 +56,7 @@ const B32_B64: TypeSet = TypeSet::of(&[T::B32, T::B64]);
 const U32: TypeSet = TypeSet::of(&[T::U32]);
 const POINTER: TypeSet = TypeSet::of(&[T::U32, T::U64]);
 const LOGIC: TypeSet = BITS.or(PREDICATE);
-/// What memory holds and `mov` moves.
+/// The types of values in memory, which `mov` moves.
 const VALUE: TypeSet = INTEGER.or(BYTES).or(BITS).or(SINGLE_DOUBLE).or(B128).or(TypeSet::of(&[T::B8]));
 const ATOMIC: TypeSet = BITS.or(INTEGER).or(FLOAT).or(B128);
 const ALL: TypeSet = TypeSet(u64::MAX);

@@ -3,7 +3,7 @@
 use super::error::{PtxErrorKind, RawError};
 use super::source::Span;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// A name, with `%`, `$` and `_`; the text is all of it.
@@ -65,7 +65,7 @@ pub(crate) struct Lexer<'a> {
 /// Mistakes that the lexer keeps: enough to fill a report.
 const KEPT_ERRORS: usize = super::error::MAXIMUM_ERRORS + 1;
 
-/// What a token or what lies between tokens begins with, by its first byte.
+/// The kinds of tokens, and of text between tokens, by their first byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ByteClass {
     /// Begins a name and goes on in it.
@@ -82,7 +82,7 @@ enum ByteClass {
     Quote,
     /// White space.
     Blank,
-    /// May begin a comment or what else is passed over.
+    /// May begin a comment or other text that is passed over.
     Comment,
     /// Belongs to nothing.
     Strange,
@@ -172,7 +172,7 @@ impl<'a> Lexer<'a> {
         self.position += rest.iter().position(|byte| class_of(*byte) != ByteClass::Blank).unwrap_or(rest.len());
     }
 
-    /// Skips a comment or what else means nothing; false where there is none.
+    /// Skips a comment or other text without a meaning; false where there is none.
     fn skip_comment(&mut self, first: u8) -> bool {
         match first {
             b'/' if self.byte(1) == b'/' => self.skip_line(),
@@ -340,7 +340,7 @@ impl<'a> Lexer<'a> {
         if good { Some(token) } else { self.bad_number(start, "expected an integer of at most 64 bits, or a float") }
     }
 
-    /// Reports the number and gives a zero in its place, so that what follows it still makes sense.
+    /// Reports the number and gives a zero in its place, so that the rest of the text still makes sense.
     fn bad_number(&mut self, start: usize, expected: &str) -> Option<Token<'a>> {
         let shown: String = self.text.get(start..self.position).unwrap_or("").chars().take(40).collect();
         self.error(PtxErrorKind::BadLiteral, start, format!("`{shown}` is no number"), expected);

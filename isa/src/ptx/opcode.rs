@@ -3,7 +3,7 @@
 use super::types::spelled_enum;
 
 spelled_enum! {
-    /// The first word of an instruction; what follows it (`.async` of `cp.async`) is in the modifiers.
+    /// The first word of an instruction; further words (`.async` of `cp.async`) are in the modifiers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[repr(u8)]
     Opcode {

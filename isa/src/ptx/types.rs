@@ -88,7 +88,7 @@ impl ScalarType {
         }
     }
 
-    /// Bytes that one value takes in memory (a predicate has none of its own: 1).
+    /// Bytes that one value takes in memory (1 for a predicate, which has no place in memory).
     pub const fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }

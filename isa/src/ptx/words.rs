@@ -46,7 +46,7 @@ impl<T: Copy> WordTable<T> {
     }
 }
 
-/// What a dotted word of an instruction means.
+/// The meaning of a dotted word of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DottedWord {
     Type(ScalarType),

@@ -8,7 +8,7 @@ const SM_REGISTERS: u32 = 64 << 10;
 const SM_THREADS: u32 = 2048;
 /// Registers are given to warps in units of this many (CUDA occupancy calculator).
 const WARP_UNIT: u32 = 256;
-/// Warps are spread over this many sub-cores, each of which has its part of the registers.
+/// Warps are spread over this many sub-cores. Each sub-core has its part of the registers.
 const SUB_CORES: u32 = 4;
 const WARP_LANES: u32 = 32;
 /// An instruction can name 255.

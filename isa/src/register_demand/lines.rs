@@ -104,7 +104,7 @@ impl<'f> Line<'f> {
         Line { instruction, writes, reads, addresses, to }
     }
 
-    /// Whether it is there for what it writes to registers alone.
+    /// Whether its only effect is to write registers.
     pub fn is_pure(&self) -> bool {
         let acts = matches!(
             self.instruction.opcode,

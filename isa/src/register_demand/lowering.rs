@@ -20,7 +20,7 @@ pub(super) struct Operations {
     pub flows: Vec<Flow>,
     /// Branch targets.
     pub tables: Vec<Vec<u32>>,
-    /// Of the registers of the text, and after them of those that the operations have beside.
+    /// Widths of the registers of the text, and after them of further registers that the operations have.
     pub widths: Vec<Width>,
     /// Whether it calls anything.
     pub calls: bool,
@@ -45,7 +45,7 @@ pub(super) fn lower(function: &Function) -> Operations {
 struct Lowering {
     values: Values,
     operations: Operations,
-    /// In this block, the registers that hold what an operand could not name, by the register of the text.
+    /// The registers in this block that hold values which an operand could not name, by the register of the text.
     held: BTreeMap<u32, u32>,
     /// The register with the size of elements, which sums of an index and an address in the constant bank read.
     factor: Option<u32>,
@@ -96,7 +96,7 @@ fn space_of(instruction: &Instruction) -> Option<Space> {
     }
 }
 
-/// What the scheduler needs to know of an instruction.
+/// The facts about an instruction that the scheduler needs.
 fn node(instruction: &Instruction) -> Node {
     let space = space_of(instruction);
     let is_volatile = instruction.has(M::Volatile);
@@ -176,7 +176,7 @@ impl Lowering {
         register
     }
 
-    /// A register of this block that holds what is in none.
+    /// A register of this block for a value that is in none.
     fn hold(&mut self, register: u32) -> u32 {
         if let Some(held) = self.held.get(&register) {
             return *held;

@@ -68,7 +68,7 @@ fn addresses_of_shared_memory_take_one_word() {
 
 #[test]
 fn directives_bound_the_estimate() {
-    // What ptxas 12.9 for sm_70 takes of kernels that want more than 255.
+    // The registers that ptxas 12.9 for sm_70 gives to kernels that want more than 255.
     let cases = [
         ("", 255),
         (".maxntid 384, 1, 1\n.minnctapersm 2", 80),

@@ -7,16 +7,16 @@ use crate::ptx::opcode::Opcode as O;
 use crate::ptx::special_register::{SpecialRegister, SpecialRegisterName as S};
 use std::collections::BTreeMap;
 
-/// What a register of the text stands for.
+/// The value of a register of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A register of the machine.
     Own,
-    /// What another one stands for.
+    /// The value of another register.
     Same(u32),
     /// A literal, or the address of a variable.
     Literal,
-    /// What the constant bank holds: parameters, sizes of the grid.
+    /// A value in the constant bank: parameters, sizes of the grid.
     Bank,
     /// Another register times a literal, which the sums that read it take in.
     Scaled(u32),
@@ -31,18 +31,18 @@ pub(super) struct Values {
     narrow: Vec<bool>,
 }
 
-/// How often a register is named, and in what places.
+/// How often a register is named, and in which places.
 #[derive(Clone, Copy, Default)]
 struct Count {
     /// One under a guard counts twice: the old value may stay.
     writes: u32,
     /// In all.
     reads: u32,
-    /// As the base of an address.
+    /// Uses as the base of an address.
     addresses: u32,
-    /// By 64-bit sums and products with literals, see [`Line::is_scaling`].
+    /// Uses by 64-bit sums and products with literals, see [`Line::is_scaling`].
     scaled_reads: u32,
-    /// By 64-bit sums.
+    /// Uses by 64-bit sums.
     sums: u32,
 }
 
@@ -63,7 +63,7 @@ impl Values {
         Values { values, needed, narrow }
     }
 
-    /// The register that one stands for in the end, and what that is: never [`Value::Same`].
+    /// The register that one stands for in the end, and its value: never [`Value::Same`].
     pub fn resolve(&self, register: u32) -> (u32, Value) {
         let mut register = register;
         loop {
@@ -99,7 +99,7 @@ fn count(function: &Function, lines: &[Line]) -> Vec<Count> {
     counts
 }
 
-/// Of each register that is a base plus a literal, and nothing but an address after that, the base: instructions hold the offset.
+/// The base of each register that is a base plus a literal, and nothing but an address after that: instructions hold the offset.
 fn offsets(lines: &[Line], counts: &[Count]) -> Vec<Option<u32>> {
     let once = |register: u32| counts[register as usize].writes == 1;
     let mut is_literal_move = vec![false; counts.len()];
@@ -211,7 +211,7 @@ fn needed(lines: &[Line], values: &[Value]) -> Vec<bool> {
     needed
 }
 
-/// The registers of which nothing needs more than 32 bits.
+/// The registers that need no more than 32 bits.
 fn narrow(lines: &[Line], count: usize) -> Vec<bool> {
     let mut narrow = vec![true; count];
     let mut changed = true;

@@ -9,11 +9,11 @@ use super::word::{ControlWord, Field, Word};
 /// One encoding of an opcode.
 #[derive(Debug)]
 pub struct Encoding {
-    /// What it is.
+    /// Its opcode.
     pub opcode: Opcode,
     /// Bits 0 to 11, one code for each operand form.
     pub codes: &'static [u16],
-    /// What follows the name, in the order of the text.
+    /// The words behind the name, in the order of the text.
     pub(super) modifiers: &'static [Modifier],
     /// In the order of the text.
     pub(super) operands: &'static [Operand],
@@ -107,7 +107,7 @@ pub enum Modifier {
     Choice(Field, &'static [&'static str]),
     /// Two fields, the lower half of the value first.
     Choice2(Field, Field, &'static [&'static str]),
-    /// What a function makes of the word, from the bits of a mask; `None` where there is no such variant.
+    /// The result of a function of the word, from the bits of a mask; `None` where there is no such variant.
     Function(fn(Word) -> Option<&'static str>, u128),
 }
 
@@ -144,7 +144,7 @@ impl Modifier {
 /// An operand: where it lies, and when it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
-    /// What it is.
+    /// Its place.
     pub slot: Slot,
     /// When the text has it.
     pub shown: Shown,
@@ -199,7 +199,7 @@ impl Shown {
     }
 }
 
-/// What stands before a source.
+/// The signs before a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Nothing.
@@ -275,7 +275,7 @@ impl Place {
         }
     }
 
-    /// What the form puts into bits 32 to 63.
+    /// The operand in bits 32 to 63 of the form.
     pub fn exchanged(word: Word) -> Option<Place> {
         let is_there = |place: &Place| *place != Place::Register(64);
         Place::of(Role::B, word).filter(is_there).or_else(|| Place::of(Role::C, word))
@@ -293,7 +293,7 @@ impl Place {
     }
 }
 
-/// A constant's bank, and its offset in bytes: what loads of constants have.
+/// A constant's bank, and its offset in bytes, for loads of constants.
 const CONSTANT_BYTE: Field = Field::new(38, 21);
 /// Set where a source is a uniform register.
 pub const UNIFORM_FLAG: u8 = 91;
@@ -305,7 +305,7 @@ pub struct AddressForm {
     pub offset: Field,
     /// The uniform register that is added, by its lowest bit, where the instruction has one.
     pub uniform: Option<u8>,
-    /// Of addresses with a uniform register: how many bits of the general one are added to it.
+    /// For addresses with a uniform register: how many bits of the general one are added to it.
     pub width: RegisterWidth,
     /// The register may be scaled by bits 78 and 79.
     pub has_scale: bool,
@@ -333,7 +333,7 @@ pub enum Slot {
     Flexible(Role, Immediate, Sign),
     /// A uniform register that is written.
     UniformDestination(u8),
-    /// A uniform register that is read; its sign bits are those of a general one.
+    /// A uniform register that is read; its sign bits are the sign bits of a general one.
     UniformSource(u8, Sign),
     /// A predicate that is written.
     Predicate(u8),

@@ -39,7 +39,7 @@ impl Instruction {
         Instruction { address, ..self }
     }
 
-    /// What it is.
+    /// Its opcode.
     pub fn opcode(&self) -> Opcode {
         self.encoding.opcode
     }
@@ -67,8 +67,8 @@ impl Instruction {
         })
     }
 
-    /// Whether a branch, a call or the like depends on more than its guard: on a predicate, or on what the lanes of the warp do
-    /// (`.DIV`, `.CONV`).
+    /// Whether a branch, a call or the like depends on more than its guard: on a predicate, or on the paths of the warp's lanes (`.DIV`,
+    /// `.CONV`).
     pub fn has_condition(&self) -> bool {
         let asks_warp = self.opcode() == Opcode::Bra && matches!(self.word.bits(32, 2), 2 | 3);
         self.opcode().is_jump() && (asks_warp || self.word.bits(87, 4) != u64::from(TRUE_PREDICATE))
@@ -208,8 +208,8 @@ impl fmt::Display for Instruction {
     }
 }
 
-/// A general register that is read, with its mark where it stays in the reuse cache. The cache has a slot for each place; where A
-/// and one more are registers, either of the other slots keeps the second. What has no fixed latency keeps none.
+/// A general register that is read, with its mark where it stays in the reuse cache. The cache has a slot for each place; where A and one
+/// more are registers, either of the other slots keeps the second. Instructions without a fixed latency keep none.
 pub(super) fn register_source(word: Word, low: u8, has_three_registers: bool) -> String {
     let slots = match low {
         24 => 0b001,
@@ -222,7 +222,7 @@ pub(super) fn register_source(word: Word, low: u8, has_three_registers: bool) ->
     format!("{}{}", register(word.bits(low, 8)), if is_kept { ".reuse" } else { "" })
 }
 
-/// What is at a place, without a sign; `None` of an immediate.
+/// The operand at a place, without a sign; `None` for an immediate.
 pub(super) fn source_at(word: Word, place: Place, has_three_registers: bool) -> Option<String> {
     match place {
         Place::Register(low) => Some(register_source(word, low, has_three_registers)),
@@ -244,7 +244,7 @@ pub(super) fn single_or_half(word: Word, is_half: bool) -> String {
 /// The bit of the opcode of instructions whose latency is not fixed.
 const VARIABLE_LATENCY: u8 = 8;
 
-/// A source with what stands before it.
+/// A source with the signs before it.
 fn signed(word: Word, place: Place, sign: Sign, text: &str) -> String {
     let (negate, absolute) = place.sign_bits();
     let is_negated = word.bit(negate);

@@ -1,7 +1,7 @@
 //! Which registers hold something that is still needed, at each instruction of a function: a liveness over its control flow.
 //!
-//! Functions that lie in the same code are followed exactly: what is live before a call is what the callee reads, and what is live
-//! behind the call unless the callee writes it. Of calls that leave the code it is supposed what the calling convention says.
+//! Functions that lie in the same code are followed exactly: live before a call are the registers that the callee reads, and the registers
+//! that are live behind the call unless the callee writes them. Calls that leave the code are taken to follow the calling convention.
 
 use super::INSTRUCTION_BYTES;
 use super::instruction::{Instruction, TRUE_PREDICATE};
@@ -28,7 +28,7 @@ impl RegisterSet {
     const ALL: RegisterSet =
         RegisterSet { general: [u64::MAX; 4], uniform: u64::MAX, predicates: 0x7f, uniform_predicates: 0x7f };
 
-    /// What an instruction reads.
+    /// The registers that an instruction reads.
     fn read(uses: &Uses) -> RegisterSet {
         RegisterSet {
             general: general(&uses.reads),
@@ -38,7 +38,7 @@ impl RegisterSet {
         }
     }
 
-    /// What an instruction writes.
+    /// The registers that an instruction writes.
     fn written(uses: &Uses) -> RegisterSet {
         RegisterSet {
             general: general(&uses.writes),
@@ -72,7 +72,7 @@ const NONE: RegisterSet = RegisterSet { general: [0; 4], uniform: 0, predicates:
 const STACK_POINTER: RegisterSet = RegisterSet { general: [1 << 1, 0, 0, 0], ..NONE };
 /// Where the calling convention has arguments and results: R4 to R15.
 const ARGUMENTS: RegisterSet = RegisterSet { general: [0xfff0, 0, 0, 0], ..NONE };
-/// What a function leaves as it is: R2, R16 to R31, and from there on the upper four of each eight.
+/// The registers that a function leaves as they are: R2, R16 to R31, and from there on the upper four of each eight.
 const PRESERVED: RegisterSet =
     RegisterSet { general: [0xf0f0_f0f0_ffff_0004, UPPER_FOURS, UPPER_FOURS, UPPER_FOURS], ..NONE };
 const UPPER_FOURS: u64 = 0xf0f0_f0f0_f0f0_f0f0;
@@ -125,16 +125,16 @@ impl Not for RegisterSet {
     }
 }
 
-/// What is live at an instruction.
+/// The live registers at an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     /// Before it.
     pub before: RegisterSet,
-    /// While it executes: what is live before it, and what it writes, needed or not.
+    /// While it executes: the registers that are live before it, and the registers that it writes, needed or not.
     pub during: RegisterSet,
 }
 
-/// What is live at each instruction of a function, with those that lie behind it in its section, from the section's beginning on.
+/// The live registers at each instruction of a function, and of the functions behind it in its section, from the section's beginning on.
 /// `indirect` has the targets of indirect branches by the addresses of these; others are taken for returns.
 pub fn live(code: &[Instruction], indirect: &BTreeMap<u64, Vec<u64>>) -> Vec<Live> {
     let flow = Flow::new(code, indirect);
@@ -155,11 +155,11 @@ pub fn live(code: &[Instruction], indirect: &BTreeMap<u64, Vec<u64>>) -> Vec<Liv
 /// Before an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
-    /// What is read from here to the function's return.
+    /// The registers that are read from here to the function's return.
     read: RegisterSet,
-    /// That, and what reaches the return as it is.
+    /// These, and the registers that reach the return as they are.
     kept: RegisterSet,
-    /// What is live, the function's callers considered.
+    /// The live registers, the function's callers considered.
     live: RegisterSet,
 }
 
@@ -326,7 +326,7 @@ impl Node {
 /// `CALL.REL` without a register.
 const CALL_OF_TARGET: u16 = 0x944;
 
-/// The arguments of a call that leaves the code: what is written where the convention has them, since the last jump or call before it.
+/// The arguments of a call that leaves the code: registers of the convention that are written since the last jump or call before it.
 fn arguments(before: &[Instruction]) -> RegisterSet {
     let block = before.iter().rev().take_while(|instruction| !instruction.opcode().is_jump());
     block.fold(NONE, |written, instruction| written | RegisterSet::written(&instruction.uses())) & ARGUMENTS

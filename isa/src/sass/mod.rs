@@ -1,8 +1,7 @@
-//! The machine code of Volta and Turing: what the words of a kernel mean, and their text.
+//! The machine code of Volta and Turing: the meaning of a kernel's words, and their text.
 //!
-//! Words are decoded by tables (`table/`), one row an encoding, in which every bit of a word belongs to something. The text is close to
-//! that of NVIDIA's disassembler, so that listings can be compared. `manifest.txt` lists the encodings with what the project can do
-//! with each.
+//! Words are decoded by tables (`table/`), one row an encoding, in which every bit of a word belongs to something. The text is close to the
+//! text of NVIDIA's disassembler, so that listings can be compared. `manifest.txt` lists the encodings, and the project's use of each.
 
 mod encoding;
 mod instruction;
@@ -40,7 +39,7 @@ pub struct Undecodable {
     pub architecture: u32,
 }
 
-/// All encodings, by what they do.
+/// All encodings, by their work.
 pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
     table::TABLES.iter().copied().flatten()
 }
@@ -59,7 +58,7 @@ pub fn decode(word: Word, address: u64, architecture: u32) -> Result<Instruction
     }
 }
 
-/// The instructions of a section's bytes, of which a rest that is none is left out.
+/// The instructions in a section's bytes. A rest that is no instruction is left out.
 pub fn decode_all(code: &[u8], architecture: u32) -> impl Iterator<Item = Result<Instruction, Undecodable>> {
     let (words, _) = code.as_chunks::<INSTRUCTION_BYTES>();
     words.iter().enumerate().map(move |(index, bytes)| {

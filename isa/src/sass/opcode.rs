@@ -1,4 +1,4 @@
-//! What instructions are called.
+//! Names of instructions.
 
 /// Declares the opcodes with their names.
 macro_rules! opcodes {

@@ -6,7 +6,7 @@ pub fn name(number: u8) -> String {
     known.map_or_else(|| format!("SR{number}"), |(_, name)| (*name).to_owned())
 }
 
-/// Numbers and names, from what disassemblers print of each.
+/// Numbers and names, as disassemblers print them.
 const NAMES: &[(u8, &str)] = &[
     (0, "SR_LANEID"),
     (1, "SR_CLOCK"),

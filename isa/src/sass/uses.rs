@@ -1,4 +1,4 @@
-//! What an instruction reads and writes: the registers, the predicates and the convergence barriers that its operands name.
+//! The registers, the predicates and the convergence barriers that an instruction reads and writes.
 //!
 //! The slots of an encoding say where an operand lies, [`Widths`] how many registers it has.
 
@@ -18,7 +18,7 @@ pub struct RegisterRange {
 }
 
 impl RegisterRange {
-    /// Their numbers. What code that no compiler makes names beyond the last register is left out.
+    /// Their numbers. Registers beyond the last one, which no compiler names, are left out.
     pub fn registers(self) -> impl Iterator<Item = u8> {
         (self.first..=u8::MAX).take(usize::from(self.count))
     }
@@ -27,8 +27,8 @@ impl RegisterRange {
 /// Ranges of registers; most instructions have few.
 pub type RegisterRanges = SmallVec<[RegisterRange; 4]>;
 
-/// What an instruction reads and writes. RZ, URZ and PT are never in it. Where the guard is not PT, what is written may as well be
-/// left as it is.
+/// The operands that an instruction reads and writes. RZ, URZ and PT are never among them. Where the guard is not PT, a written register
+/// may as well be left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// General registers that are read.
@@ -98,7 +98,7 @@ struct Widths {
 }
 
 impl Widths {
-    /// One register each: what most instructions have.
+    /// One register each, as most instructions have.
     const SINGLE: Widths = Widths { destination: 1, second_destination: 1, a: 1, b: 1, c: 1 };
     /// Pairs throughout.
     const PAIRS: Widths = Widths { destination: 2, second_destination: 2, a: 2, b: 2, c: 2 };
@@ -151,7 +151,7 @@ const fn converted(size: u64) -> u8 {
     pair_if(size == 3)
 }
 
-/// Registers of what a load or a store moves: `.64`, then the two kinds of 128 bits.
+/// Registers of a loaded or stored value: `.64`, then the two kinds of 128 bits.
 const fn sized(word: Word) -> u8 {
     match word.bits(73, 3) {
         5 => 2,
@@ -218,7 +218,7 @@ const SCALARS: u8 = 60;
 const SHAPES: [(u8, bool); 8] =
     [(1, false), (2, false), (3, false), (3, false), (1, true), (2, true), (3, true), (3, true)];
 
-/// What follows the coordinates of a texture beside an offset: level, bias or sample, and what is compared with.
+/// The operands behind the coordinates of a texture, beside an offset: level, bias or sample, and the value to compare with.
 fn further_coordinates(opcode: Opcode, word: Word) -> u8 {
     let bit = |bit| u8::from(word.bit(bit));
     match opcode {
@@ -236,7 +236,7 @@ const fn texel(word: Word) -> u8 {
     [1, 1, 2, 2, 3, 3, 0, 0][word.bits(61, 3) as usize]
 }
 
-/// Registers of what is stored: bytes by their size, or the components of a pixel.
+/// Registers of a stored value: bytes by their size, or the components of a pixel.
 fn stored_to_surface(word: Word) -> u8 {
     match word.code() {
         0x99c | 0xb9b => word.bits(72, 4).count_ones() as u8,
@@ -245,7 +245,7 @@ fn stored_to_surface(word: Word) -> u8 {
 }
 
 impl Instruction {
-    /// What it reads and writes.
+    /// The operands that it reads and writes.
     pub fn uses(&self) -> Uses {
         let mut uses = Uses::default();
         let (guard, _) = self.guard();
@@ -260,7 +260,7 @@ impl Instruction {
         uses
     }
 
-    /// Adds what one operand says.
+    /// Adds one operand.
     fn add(&self, uses: &mut Uses, slot: Slot, widths: Widths) {
         let word = self.word;
         let at = |low| word.bits(low, 8);
@@ -328,8 +328,8 @@ impl Instruction {
         }
     }
 
-    /// Adds the registers of an address. Where a uniform register is added, it has the width of the address, and the general one what
-    /// the form says.
+    /// Adds the registers of an address. Where a uniform register is added, it has the width of the address, and the general one has the
+    /// width that the form says.
     fn add_address(&self, uses: &mut Uses, form: AddressForm, width: u8) {
         let word = self.word;
         let general = match (form.uniform, form.width) {
@@ -370,7 +370,7 @@ impl Instruction {
 const PREDICATE_MASK: Field = Field::new(32, 7);
 
 impl Widths {
-    /// Of a source that always lies in the same bits.
+    /// The widths of a source that always lies in the same bits.
     const fn at(self, low: u8) -> u8 {
         match low {
             24 => self.a,

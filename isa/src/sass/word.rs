@@ -78,7 +78,7 @@ const fn barrier(number: u8) -> Option<u8> {
     if number == 7 { None } else { Some(number) }
 }
 
-/// What the compiler says about the issue of an instruction: bits 105 to 125.
+/// The compiler's words about the issue of an instruction: bits 105 to 125.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlWord {
     /// Cycles before the next instruction of the warp may issue, 0 to 15.
@@ -102,7 +102,7 @@ impl ControlWord {
     pub const SCOREBOARDS: u8 = 6;
 }
 
-/// `B01----:R-:W2:Y:S04`: what is waited for, the two barriers, whether the scheduler may switch, stall cycles.
+/// `B01----:R-:W2:Y:S04`: the scoreboards that are waited for, the two barriers, whether the scheduler may switch, stall cycles.
 impl fmt::Display for ControlWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("B")?;

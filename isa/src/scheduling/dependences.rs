@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 /// An instruction of a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vertex {
-    /// The first of the edges to what waits for it.
+    /// The first of the edges to instructions that wait for it.
     first_edge: u32,
     /// Instructions that must be issued before; those of several dependences count several times.
     pub predecessors: u32,
@@ -20,7 +20,7 @@ pub(super) struct Vertex {
 /// Something waits for an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
-    /// The place in the region of what waits.
+    /// The place in the region of the instruction that waits.
     pub to: u32,
     /// How many cycles after the instruction it may start.
     pub latency: u32,

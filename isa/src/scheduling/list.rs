@@ -1,4 +1,4 @@
-//! The choice of the next instruction: the earliest that can start, of these the one with the longest path behind it.
+//! The choice of the next instruction: the earliest that can start, and among several such, the one with the longest path behind it.
 
 use super::dependences::Dependences;
 use super::node::Node;
@@ -9,7 +9,7 @@ use super::region::{Pressure, Region, Register};
 struct Candidate {
     /// The cycle from which on its operands are ready.
     start: u32,
-    /// By how many words it changes what is live; known from when it is ready.
+    /// The change of live words by it; known from when it is ready.
     change: i32,
     /// Instructions that it waits for.
     waits: u32,
@@ -33,7 +33,7 @@ struct Ready {
 pub(super) struct ListScheduler {
     dependences: Dependences,
     registers: Vec<Register>,
-    /// By place in the region.
+    /// Candidates, by place in the region.
     candidates: Vec<Candidate>,
     /// The places by rank, each with the inverse of its priority in the upper half.
     ranked: Vec<u64>,
@@ -149,7 +149,8 @@ impl Ready {
         }
     }
 
-    /// Takes the rank of the instruction to issue: of those that fit the earliest that can start, then the one of the lowest rank.
+    /// Takes the rank of the instruction to issue: among the instructions that fit, the earliest that can start, then the one of the lowest
+    /// rank.
     fn take(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         for (word, bits) in self.now.iter_mut().enumerate() {
             let mut rest = *bits;

@@ -32,7 +32,7 @@ struct Extent {
     end: u32,
     first_register: u32,
     end_register: u32,
-    /// Of the region's bounds of operands.
+    /// The first of the region's bounds of operands.
     first_bound: u32,
     live: i32,
     pressure: i32,
@@ -44,7 +44,7 @@ pub(super) struct Regions {
     extents: Vec<Extent>,
     registers: Vec<Register>,
     operands: Vec<Operand>,
-    /// Of each region, where the operands of each instruction begin, and where those of the last end.
+    /// For each region, where the operands of each instruction begin, and where the operands of the last end.
     bounds: Vec<u32>,
     /// The registers of the newest region by number.
     names: Vec<u32>,
@@ -59,9 +59,9 @@ pub(super) struct Regions {
 pub(super) struct Region<'r> {
     pub start: u32,
     pub end: u32,
-    /// As they are before the first instruction.
+    /// The registers before the first instruction.
     registers: &'r [Register],
-    /// Those of all regions.
+    /// The operands of all regions.
     operands: &'r [Operand],
     bounds: &'r [u32],
     /// Words that are live before the first instruction.
@@ -93,7 +93,7 @@ impl Region<'_> {
 }
 
 impl Regions {
-    /// None yet, of a function with so many registers, whose instructions have so many operands.
+    /// No region yet, for a function with so many registers, whose instructions have so many operands.
     pub fn new(registers: usize, operands: usize) -> Self {
         Regions {
             extents: Vec::new(),
@@ -207,7 +207,7 @@ impl<'s> Pressure<'s> {
         Pressure { registers, live: region.live }
     }
 
-    /// By how many words an instruction that is to come changes what is live, given its operands.
+    /// The change of live words by an instruction that is to come, given its operands.
     pub fn change(&self, operands: &[Operand]) -> i32 {
         let mut change = 0;
         for operand in operands {

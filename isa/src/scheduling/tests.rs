@@ -1,4 +1,4 @@
-//! Dependences that the scheduler keeps, and what it moves.
+//! Dependences that the scheduler keeps, and instructions that it moves.
 
 use super::*;
 use crate::control_flow::Flow;
@@ -75,7 +75,7 @@ fn nothing_crosses_a_pinned_instruction() {
 
 #[test]
 fn chains_keep_their_order() {
-    // Two stores and a volatile load of different spaces, the last of which would have the longest path.
+    // Two stores and a volatile load of different spaces. The load would have the longest path.
     let volatile = Node { latency: 200, ..store(1) };
     let order = scheduled(&[(store(2), &[0], &[]), (store(4), &[0], &[]), (volatile, &[0], &[1]), (FREE, &[1], &[2])]);
     assert_eq!(order, [0, 1, 2, 3]);

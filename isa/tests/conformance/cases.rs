@@ -42,7 +42,7 @@ pub fn run_all(instructions: &str, widths: &[u32], destinations: &[u32], rows: &
         let name = register(bits, letter);
         text = text.replace(&format!("${letter}"), &name);
         let place = 8 * (widths.len() + index);
-        // What the instruction does not write keeps this value, so that a missing write shows.
+        // A register that the instruction does not write keeps this value, so that a missing write shows.
         let _ = match bits {
             1 => writeln!(after, "selp.u32 %t0, 1, 0, {name}; st.global.u32 [%base+{place}], %t0;"),
             _ => {
@@ -94,7 +94,7 @@ fn register(bits: u32, letter: char) -> String {
     }
 }
 
-/// Runs instructions with several destinations on every row; all destinations must be what is expected.
+/// Runs instructions with several destinations on every row; all destinations must be as expected.
 ///
 /// # Panics
 ///
@@ -120,7 +120,7 @@ pub fn check_all(
     assert!(wrong == 0, "{instructions}: {wrong} of {} cases are wrong\n{message}", rows.len());
 }
 
-/// Runs the instruction on every row and hands each result to `verdict`, which says what is wrong with it.
+/// Runs the instruction on every row and hands each result to `verdict`, which names its mistake.
 ///
 /// # Panics
 ///

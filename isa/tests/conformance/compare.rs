@@ -68,7 +68,7 @@ impl Format {
         magnitudes.into_iter().flat_map(|magnitude| [magnitude, magnitude | 1 << (self.bits - 1)]).collect()
     }
 
-    /// Order of two values: NaN has none; a zero, or what is flushed to it, is the same with either sign.
+    /// Order of two values: NaN has none; a zero, or a value that is flushed to it, is the same with either sign.
     fn order(self, a: u64, b: u64, flush: bool) -> Option<Ordering> {
         let [a, b] = [a, b].map(|value| {
             let magnitude = (value & !(1 << (self.bits - 1))) as i64;

@@ -173,7 +173,7 @@ fn values(name: &str) -> Vec<u64> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         values.push(state ^ state >> 29);
     }
-    // What is above the type's bits in the register does not count.
+    // Bits above the type's in the register do not count.
     let unused = if width == 8 { 0xa500 } else { 0 };
     let mut values: Vec<u64> = values.iter().map(|value| low(*value, width) | unused).collect();
     values.sort_unstable();

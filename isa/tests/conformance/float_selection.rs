@@ -1,4 +1,4 @@
-//! `min`, `max`, `abs`, `neg`, `copysign`, `testp`: what only picks and moves bits. And what PTX does not have.
+//! `min`, `max`, `abs`, `neg`, `copysign`, `testp`: instructions that only pick and move bits, and the forms that PTX does not have.
 
 use crate::cases::{check, product};
 use crate::reference::{

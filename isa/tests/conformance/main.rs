@@ -1,4 +1,4 @@
-//! What instructions compute, case by case, against references that share no code with the simulator.
+//! The results of instructions, case by case, against references that share no code with the simulator.
 
 mod approximate;
 mod asynchronous;

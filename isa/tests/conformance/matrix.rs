@@ -1,4 +1,4 @@
-//! Matrix instructions against exact products of small integers, and against what is published of the tensor cores' sums.
+//! Matrix instructions against exact products of small integers, and against published findings about the tensor cores' sums.
 
 use crate::machine;
 use std::collections::BTreeSet;
@@ -549,7 +549,7 @@ fn blocks_follow_each_other() {
     b.rotate_left(1);
     // Four small ones, 2^-22, then 1 and three that are lost.
     assert_eq!(run("sm_70", &a, &b), 1.0 + 2.0 * ULP);
-    // A100 adds all eight at once: seven halves of the last place, of which one is cut at the end.
+    // A100 adds all eight at once: seven halves of the last place. One is cut at the end.
     assert_eq!(run("sm_80", &a, &b), 1.0 + 3.0 * ULP);
 }
 
@@ -579,7 +579,7 @@ fn specials_of_matrices() {
     assert_eq!(run(nan, 0, 0.0), 0x7fff_ffff);
     assert_eq!(run(one, one, f32::NAN), 0x7fff_ffff);
     assert_eq!(run(one, one, f32::INFINITY), single(f32::INFINITY));
-    // 2^-149, the smallest subnormal, and what adds up to it.
+    // 2^-149, the smallest subnormal, and addends that sum up to it.
     assert_eq!(run(0, 0, f32::from_bits(1)), single(1.0));
     assert_eq!(dot("sm_70", [16, 8, 8], HALF_TYPES, &[0], &[0], 1), 1);
     let tf32 = ["f32", "tf32", "tf32", "f32"];

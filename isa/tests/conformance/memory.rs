@@ -1,4 +1,4 @@
-//! Loads, stores and addresses: widths, extension, vectors, spaces, and what is refused.
+//! Loads, stores and addresses: widths, extension, vectors, spaces, and refused forms.
 
 use crate::cases::{check, product, run};
 use crate::machine;
@@ -158,7 +158,7 @@ fn vectors() {
         }
         let parts: Vec<String> = (0..count).map(|index| format!("%v{index}")).collect();
         let parts = parts.join(", ");
-        // Moved eight bytes on; what was loaded before is what is read then.
+        // Moved eight bytes on; the bytes that were loaded before are read then.
         let text = format!(
             ".reg .b{register} %v<4>; ld.global.v{count}.{name} {{{parts}}}, [%base]; mov.b64 %o, 0; st.shared.v{count}.{name} \
              [%base+64], {{{parts}}}; ld.shared.b64 $d, [%base+64]"

@@ -58,7 +58,7 @@ fn values_are_packed_and_unpacked() {
             pieces(row[0], bits, count)[1]
         });
     }
-    // Bytes are in registers of 16 bits, of which the rest is left out.
+    // Bytes are in registers of 16 bits; the rest of these is left out.
     let rows = product(&[&[0x0012, 0xff34], &[0x0056, 0xab78], &[0x9a], &[0xbc, 0xffff]]);
     check("mov.b32 $d, {$a, $b, $c, $e}", &[16; 4], 32, &rows, |row| {
         row.iter().rev().fold(0, |value, part| value << 8 | part & 255)
@@ -95,7 +95,7 @@ fn loads_and_stores_of_128_bits() {
 fn atomics_of_128_bits() {
     let rows = product(&[&few(64), &few(64), &[3, 0x5555_5555_5555_5555]]);
     for space in ["shared", "global"] {
-        // Lanes have a place each: of shared memory, or of device memory after what the nine values of a row take.
+        // Each lane has a place in shared memory, or in device memory behind the nine values of a row.
         let place = if space == "shared" {
             ".shared .align 16 .b8 places[512]; mov.u32 %y0, %tid.x; mul.wide.u32 %z0, %y0, 16; mov.u64 %z1, places; \
              add.u64 %z0, %z0, %z1"

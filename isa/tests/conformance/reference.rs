@@ -1,4 +1,4 @@
-//! What floating-point instructions should give, computed with arbitrary-precision arithmetic of its own rounding (`rustc_apfloat`),
+//! The right results of floating-point instructions, computed with arbitrary-precision arithmetic of its own rounding (`rustc_apfloat`),
 //! and the operands to try.
 
 use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single};

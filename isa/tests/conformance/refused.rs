@@ -1,4 +1,4 @@
-//! Operands that do not fit are errors that say so; what fits is not refused.
+//! Operands that do not fit are errors that say so; operands that fit are not refused.
 
 use balar_isa::module::PtxModule;
 
@@ -155,7 +155,7 @@ fn parameters_are_read_inside_their_block() {
 
 #[test]
 fn static_shared_memory_is_48_kib_at_most() {
-    // 48 KiB are 49152 bytes; what is dynamic has no size here.
+    // 48 KiB are 49152 bytes; dynamic memory has no size here.
     assert_eq!(problem_of_kernel(".shared .b8 x[49152]; mov.u32 %r1, x;"), None);
     for body in [".shared .b8 x[49153];", ".shared .b8 w[1]; .shared .align 8 .b8 x[49152];"] {
         let found = problem_of_kernel(body).unwrap_or_default();

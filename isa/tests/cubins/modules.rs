@@ -1,4 +1,4 @@
-//! Cubins as modules: where their variables lie, what they begin with, how their kernels are linked.
+//! Cubins as modules: the places of their variables, their initial values, the linking of their kernels.
 
 use super::{DEVICE_PRINT_SM_75, VECTORADD_SM_70, VECTORADD_SM_75};
 use balar_isa::execution::SystemCall;
@@ -137,7 +137,7 @@ fn local_memory_is_what_frames_need_together() {
     // A frame of 0x28 bytes.
     assert_eq!(local(DEVICE_PRINT_SM_75, "greet"), (0x30, 0));
     assert_eq!(local(VARIABLES, "divide"), (0, 0));
-    // The depth of recursion is not known, nor what is called through pointers: frames of 0x18, and of 16 and 8 bytes.
+    // The depth of recursion is not known, nor are the functions that are called through pointers: frames of 0x18, and of 16 and 8 bytes.
     assert_eq!(local(VARIABLES, "recurse"), (0x20 + 1024, 1024));
     assert_eq!(local(VARIABLES, "compute"), (0x20 + 1024, 1024));
     assert_eq!(local(LINKED, "call"), (1024, 1024));

@@ -1,4 +1,4 @@
-//! What must hold of any bytes: they are an image with PTX or are refused, and nothing panics.
+//! Rules for any bytes: they are an image with PTX or are refused, and nothing panics.
 //!
 //! The fuzz target and the replay of the corpus share it.
 
@@ -7,7 +7,7 @@ use balar_isa::fatbin::{MAGIC, containers, texts};
 /// Longer images are passed over: they only take longer.
 pub const MAXIMUM_BYTES: usize = 1 << 16;
 
-/// Reads an image: every entry, and what is chosen for some GPUs. Gives the texts chosen for compute capability 7.0.
+/// Reads an image: every entry, and the choice for some GPUs. Gives the texts chosen for compute capability 7.0.
 pub fn read_image(image: &[u8]) -> Option<Vec<String>> {
     if image.starts_with(&MAGIC.to_le_bytes())
         && let Ok(containers) = containers(image)

@@ -1,4 +1,4 @@
-//! The images of `isa/fuzz`, made by a compiler, and broken ones: what is whole has its kernel, and nothing panics.
+//! The images of `isa/fuzz`, made by a compiler, and broken ones: a whole image has its kernel, and nothing panics.
 
 mod check;
 

@@ -1,4 +1,4 @@
-//! What must hold of any text: it parses or is refused, its kernels decode or are refused, and nothing panics.
+//! Rules for any text: it parses or is refused, its kernels decode or are refused, and nothing panics.
 //!
 //! The fuzz target, the replay of the corpus and the loop of mutations share it.
 

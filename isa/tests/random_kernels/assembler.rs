@@ -30,7 +30,7 @@ pub fn assemble(ptxas: &Path, text: &str, architecture: u32, level: u32) -> Resu
         return Err(format!("{} ({}): {text}", source.display(), result.status));
     }
     let code = std::fs::read(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-    // What is left behind is in the way of nobody.
+    // Files that are left behind do no harm.
     let _ = std::fs::remove_file(&source);
     let _ = std::fs::remove_file(&output);
     Ok(code)

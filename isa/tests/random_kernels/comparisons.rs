@@ -129,7 +129,7 @@ fn any_set(random: &mut Random) -> Operation {
     }
     let Compared { words, source, compare, kind } = compared;
     let result = random.pick(&["u32", "s32", "f32"]);
-    // ptxas 12.9 may take what is true as a float for what is true as an integer, where one follows from constants: one has a bit more.
+    // ptxas 12.9 may confuse a float's truth with an integer's, where one follows from constants: one has a bit more.
     let (after, flip) = if result == "f32" { ("; xor.b32 $d, $d, 1", 1) } else { ("", 0) };
     let truth_value = if result == "f32" { 0x3f80_0000 } else { 0xffff_ffff };
     let value = move |truth: bool| if truth { truth_value ^ flip } else { flip };

@@ -99,7 +99,7 @@ pub fn to_floats(random: &mut Random) -> Operation {
     })
 }
 
-/// From float to integer: clamped to the type; what is no number gives 0, or the upper bit alone where one of both types has 64 bits.
+/// From float to integer: clamped to the type; a not-a-number gives 0, or the upper bit alone where one of both types has 64 bits.
 pub fn to_integers(random: &mut Random) -> Operation {
     let (bits, signed) = any_type(random);
     let format = random.pick(&FORMATS);

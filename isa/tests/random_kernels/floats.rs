@@ -73,7 +73,7 @@ pub fn arithmetic(random: &mut Random) -> Operation {
     .canonical(format)
 }
 
-/// Follows the ISA's description; -0 is less than +0, and a number wins over what is none.
+/// Follows the ISA's description; -0 is less than +0, and a number wins over a not-a-number.
 fn extremum<T: Format>(values: &[u64], is_maximum: bool, flush: bool) -> u64 {
     let [a, b] = [0, 1].map(|index| if flush { reference::flush::<T>(values[index]) } else { values[index] });
     // As integers of the same order.

@@ -1,4 +1,4 @@
-//! What a kernel does, statement by statement, in the host's arithmetic: all lanes of a warp, those that are active.
+//! The effect of a kernel, statement by statement, in the host's arithmetic: all lanes of a warp, or its active ones.
 
 use crate::kernel::*;
 use crate::values::{low, meaning};

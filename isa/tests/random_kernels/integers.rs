@@ -1,4 +1,4 @@
-//! Integer arithmetic: what mathematics says, cut to the type's bits.
+//! Integer arithmetic by the rules of mathematics, cut to the type's bits.
 
 use crate::operation::{Operation, integer, register};
 use crate::random::Random;

@@ -2,12 +2,12 @@
 //! and the tree from which the PTX was written, all leave the same memory.
 //!
 //! A kernel follows from a number, its seed. Kernels compute integers and floats of all widths, with the rounding always given; they
-//! branch, loop, call functions, access memory of all kinds, and exchange values. What PTX leaves open is left out: approximations,
-//! the bits of not-a-numbers (each result has one in place of all), quotients by zero.
+//! branch, loop, call functions, access memory of all kinds, and exchange values. Results that PTX leaves open do not occur:
+//! approximations, the bits of not-a-numbers (each result has one in place of all), quotients by zero.
 //!
 //! Where `BALAR_PTXAS` names ptxas, or `BALAR_CUDA_TOOLCHAIN` the folder of `tools/cuda-toolchain`, more kernels are assembled and run;
-//! `BALAR_RANDOM_KERNELS` says how many, `BALAR_RANDOM_SEED` the first one's seed. `BALAR_RANDOM_KERNELS_WRITE=1` writes anew what is
-//! in `code/`.
+//! `BALAR_RANDOM_KERNELS` says how many, `BALAR_RANDOM_SEED` the first one's seed. `BALAR_RANDOM_KERNELS_WRITE=1` writes the files in
+//! `code/` anew.
 
 mod assembler;
 mod bits;

@@ -1,4 +1,4 @@
-//! What an instruction, or a few that belong together, is in PTX, and what it is in the host's arithmetic.
+//! An instruction, or a few that belong together, in PTX and in the host's arithmetic.
 
 use crate::random::Random;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What is live, against the life ranges that the disassembler of CUDA 12.8 prints, and across calls.
+//! Live registers, against the life ranges that the disassembler of CUDA 12.8 prints, and across calls.
 
 use balar_isa::sass::{self, Instruction, Live, Word};
 use std::collections::BTreeMap;

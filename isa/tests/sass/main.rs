@@ -1,6 +1,6 @@
-//! Machine code against listings: words of our own kernels, as ptxas 12.9 (sm_70) and 13.5 (sm_75) assembled them, with the text that
-//! the disassembler of CUDA 12.8 prints of each. Every code, name and modifier that those kernels have is there once; and some of what
-//! NVIDIA's libraries have beyond that: loads that make zeros under a predicate (CUDA 12.4's text), `F2FP` (its text for sm_80).
+//! Machine code against listings: words of our own kernels, as ptxas 12.9 (sm_70) and 13.5 (sm_75) assembled them, with the text that the
+//! disassembler of CUDA 12.8 prints for each. Every code, name and modifier of those kernels is there once, and some further ones of
+//! NVIDIA's libraries: loads that make zeros under a predicate (CUDA 12.4's text), `F2FP` (its text for sm_80).
 
 mod liveness;
 mod manifest;

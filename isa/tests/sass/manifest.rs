@@ -1,4 +1,4 @@
-//! The manifest of encodings: what the tables have, and what of it the lowering takes.
+//! The manifest of encodings: the encodings of the tables, and the forms that the lowering takes.
 
 use super::{SM_70, SM_75, listing};
 use balar_isa::machine::{MachineCode, lower};
@@ -87,7 +87,7 @@ fn made(wanted: Form, of_listings: &BTreeMap<Form, Vec<Sample>>, encodings: &[&E
     let fields: Vec<u128> = fields.collect();
     let tried = related.iter().flat_map(|word| OPERAND_PLACES.map(|place| word & !place));
     let tried: Vec<u128> = tried.flat_map(|word| fields.iter().map(move |set| word | set)).collect();
-    // What another encoding of the code has as well differs from it in a bit.
+    // A form that another encoding of the code has as well differs from it in a bit.
     let flipped = tried.iter().flat_map(|word| BITS.map(move |bit| word ^ 1 << bit));
     let all = tried.iter().copied().chain(flipped).map(|word| (75, Word(word)));
     all.filter(|&sample| form(sample, encodings) == Some(wanted)).take(SAMPLES_OF_A_FORM).collect()

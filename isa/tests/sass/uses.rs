@@ -1,6 +1,7 @@
-//! What instructions read and write, against the life ranges that the disassembler of CUDA 12.8 prints: one word of each opcode with
-//! each number of registers and predicates that it has in our kernels and in probes of textures, surfaces, atomics, matrices and types;
-//! and of loads that make zeros under a predicate, and of `F2FP`, which our kernels do not have, what their text says.
+//! The registers that instructions read and write, against the life ranges that the disassembler of CUDA 12.8 prints: one word of each
+//! opcode with each number of registers and predicates that it has in our kernels and in probes of textures, surfaces, atomics, matrices
+//! and types. For loads that make zeros under a predicate, and for `F2FP`, which our kernels do not have, the test compares with their
+//! text.
 
 use balar_isa::sass::{self, RegisterRange, Uses, Word};
 
@@ -78,7 +79,7 @@ fn convergence_barriers_are_read_and_written() {
     assert_eq!(barriers(0x0000000406007356, 0x000fe20000000000), (0, 1 << 6));
 }
 
-/// A guard is read, and does not appear among what is written.
+/// A guard is read, and does not appear among the written operands.
 #[test]
 fn guards_are_read() {
     // @!P2 IMAD.MOV.U32 R0, RZ, RZ, R5

@@ -87,7 +87,7 @@ function showProgress(state) {
   byId("done").textContent = ctas;
   const { fraction, seconds_left: left, basis } = state.estimate;
   const isOpen = state.phase !== "ended" && state.phase !== "concluding";
-  byId("left").textContent = left !== null && isOpen ? `about ${duration(left)} left` : "";
+  byId("left").textContent = left !== null && isOpen ? (left < 1 ? "less than a second left" : `about ${duration(left)} left`) : "";
   byId("basis").textContent = isOpen ? (left === null ? `What is left is ${basis}` : `Estimated ${basis}.`) : "";
   const bar = byId("bar");
   bar.hidden = fraction === null;

@@ -1,4 +1,4 @@
-//! What the cells and texts of the shared memory hold.
+//! The contents of the cells and texts of the shared memory.
 
 use super::super::state::LiveState;
 use balar_actors::engine::SampleLayout;
@@ -13,7 +13,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// What its descriptor says: 0 of a whole number, 1 of an IEEE 754 double.
+    /// The kind in its descriptor: 0 for a whole number, 1 for an IEEE 754 double.
     pub fn kind(self) -> u64 {
         match self {
             Number::Count(_) => 0,

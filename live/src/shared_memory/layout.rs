@@ -1,5 +1,7 @@
 //! The layout of the object, and its name.
 
+/// Where Linux shows the objects of POSIX shared memory.
+pub(super) const FOLDER: &str = "/dev/shm";
 /// First word: "BALARLIV" as bytes.
 pub(super) const MAGIC: u64 = u64::from_ne_bytes(*b"BALARLIV");
 /// The version of the layout.
@@ -23,7 +25,7 @@ pub(super) enum Header {
     Port = 4,
     /// The counter of the sequence lock.
     Sequence = 5,
-    /// 1 once what follows is there.
+    /// 1 once the descriptors are there.
     IsLaidOut = 6,
     Cells = 7,
     CellsAt = 8,

@@ -27,7 +27,7 @@ impl Words {
         Ok(Words(if is_writer { options.map_raw(file)? } else { options.map_raw_read_only(file)? }))
     }
 
-    /// Its words. Whoever may only read them does not store.
+    /// Its words. A reader, which has them mapped to read alone, must not store.
     pub fn all(&self) -> &[AtomicU64] {
         // SAFETY: the mapping begins at a page, is as long as this says, lives as long as `self`, and its object never shrinks. Any bits
         // are a number. Other processes write to it at the same time; every access of ours is atomic, and no other reference exists.

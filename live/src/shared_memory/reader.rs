@@ -1,7 +1,7 @@
 //! A watcher's side of the shared memory.
 
 use super::contents::Number;
-use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
+use super::layout::{DESCRIPTOR_WORDS, FOLDER, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
 use super::mapping::{WORD, Words};
 use super::sequence;
 use rustix::fs::Mode;
@@ -11,9 +11,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Where Linux shows the objects of POSIX shared memory.
-const FOLDER: &str = "/dev/shm";
 
 /// Why the shared memory of a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +27,7 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// Something else has its name, or it is damaged.
-    #[error("the shared memory {} is not that of a run", name_of(*.0))]
+    #[error("the shared memory {} does not belong to a run", name_of(*.0))]
     NotARun(u32),
     /// Another version of balar-actors has made it.
     #[error(
@@ -52,7 +49,7 @@ pub struct BoardReader {
     header: Words,
 }
 
-/// What a run has published.
+/// The values that a run has published.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
     /// Name, unit of measure and number.
@@ -62,7 +59,7 @@ pub struct Board {
 }
 
 impl BoardReader {
-    /// Opens that of a process.
+    /// Opens the object of a process.
     ///
     /// # Errors
     ///
@@ -74,7 +71,7 @@ impl BoardReader {
             Err(rustix::io::Errno::NOENT) => return Err(OpenError::Absent(pid)),
             Err(cause) => return Err(refused(cause.into())),
         };
-        // What another user has put there is not looked at.
+        // Files of another user are not looked at.
         if file.metadata().map_err(refused)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(OpenError::NotARun(pid));
         }
@@ -103,16 +100,16 @@ impl BoardReader {
         self.word(Header::Port) as u16
     }
 
-    /// What a request has to show.
+    /// The token that a request must show.
     pub fn token(&self) -> String {
         text(&self.header.all()[Header::Token as usize..][..TOKEN_BYTES / WORD])
     }
 
-    /// What the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
+    /// The values that the run has published last. `None` where it has published nothing yet, or was killed as it wrote.
     ///
     /// # Errors
     ///
-    /// If what the header says is not so.
+    /// If the header contradicts the object.
     pub fn board(&self) -> Result<Option<Board>, OpenError> {
         if self.header.all()[Header::IsLaidOut as usize].load(Ordering::Acquire) == 0 {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! A sequence lock: one writer that never waits, readers that change nothing and take again what was written meanwhile.
+//! A sequence lock: one writer that never waits, and readers that change nothing and read again where the writer wrote meanwhile.
 //!
-//! The counter is odd while the writer writes. A reader takes the counter, the words, and the counter again; where both are the same and
-//! even, the words belong together. All words are atomic, so that a reader that reads what is being written reads wrong words, which it
-//! throws away, and no undefined ones.
+//! The counter is odd while the writer writes. A reader takes the counter, the words, and the counter again. Where both counters are the
+//! same and even, the words belong together. All words are atomic: a reader that reads during a write gets wrong words, which it throws
+//! away, and no undefined ones.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

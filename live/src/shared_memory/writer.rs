@@ -1,15 +1,19 @@
 //! The run's side of the shared memory.
 
 use super::super::state::LiveState;
-use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove};
+use super::layout::{
+    DESCRIPTOR_WORDS, FOLDER, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove,
+};
 use super::mapping::{WORD, Words};
 use super::{contents, sequence};
 use balar_actors::engine::SampleLayout;
 use balar_record::system::janitor::Janitor;
 use rustix::fs::{FallocateFlags, Mode};
+use rustix::io::Errno;
 use rustix::shm::OFlags;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The shared memory of a run. Dropped, it is removed.
@@ -23,19 +27,22 @@ pub struct SharedBoard {
 }
 
 impl SharedBoard {
-    /// Makes that of this process, with what a watcher needs to reach it.
+    /// Makes the object of this process, with the port and the token that a watcher needs to reach it.
     ///
     /// # Errors
     ///
-    /// If the system has no shared memory, or no process for the janitor.
+    /// If the system has no shared memory, or no process for the janitor, or somebody else has taken the name.
     pub fn create(port: u16, token: &str) -> io::Result<SharedBoard> {
         let pid = std::process::id();
         let name = name_of(pid);
-        // What is there of this number is of a process that has ended.
+        // An object with this number is of a process that has ended.
         remove(&name);
         let janitor = Janitor::of_memory(&name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-        let file = File::from(rustix::shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
+        let file = match rustix::shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => return Err(taken(&name)),
+            opened => File::from(opened?),
+        };
         allocate(&file, HEADER_BYTES)?;
         let words = Words::map(&file, HEADER_BYTES, true)?;
         for (at, value) in [
@@ -57,7 +64,7 @@ impl SharedBoard {
     ///
     /// # Errors
     ///
-    /// If the system has no room for what there is to lay out.
+    /// If the system has no room for the object.
     pub fn publish(&mut self, state: &LiveState, layout: &SampleLayout, values: &[u64]) -> io::Result<()> {
         let (cells_at, texts_at) = match self.laid_out {
             Some(laid_out) => laid_out,
@@ -129,6 +136,14 @@ impl Drop for SharedBoard {
     }
 }
 
+/// What has the name could not be removed.
+fn taken(name: &str) -> io::Error {
+    let path = format!("{FOLDER}{name}");
+    let owner = std::fs::symlink_metadata(&path).map(|found| format!(" of the user with number {}", found.uid()));
+    let owner = owner.unwrap_or_default();
+    io::Error::other(format!("{path}{owner} is in its place and cannot be removed; the page shows the run as ever"))
+}
+
 /// Gives an object so many bytes. Its pages are there from then on: a write to a page that the system has no room for would end the process.
 fn allocate(file: &File, bytes: usize) -> io::Result<()> {
     Ok(rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64)?)
@@ -161,7 +176,7 @@ fn word_of(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// Stores a text, cut to what there is room for with a zero at its end.
+/// Stores a text with a zero at its end, cut to the room for it.
 fn store_text(words: &[AtomicU64], text: &str) {
     let room = words.len() * WORD - 1;
     let mut end = text.len().min(room);

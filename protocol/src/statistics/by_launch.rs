@@ -188,6 +188,7 @@ mod tests {
             cycles: 1,
             completed: true,
             counters: KernelCounters::default(),
+            ctas_unfinished: 0,
         }
     }
 

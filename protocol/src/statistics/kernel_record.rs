@@ -45,8 +45,10 @@ pub struct KernelRecord {
     pub cycles: u64,
     /// Did it end as it should?
     pub completed: bool,
-    /// Sums over those of its CTAs that have ended.
+    /// Sums over its CTAs; of a launch that did not run to its end, over those that had begun by then.
     pub counters: KernelCounters,
+    /// Of these CTAs, those that have not run to their end.
+    pub ctas_unfinished: u64,
 }
 
 impl KernelRecord {

@@ -4,6 +4,7 @@ use super::{KernelCounters, KernelRecord};
 use crate::context::ProcessId;
 use crate::detail::Detail;
 use crate::launch::LaunchId;
+use crate::launches::Unreported;
 use crate::ranges::RangePath;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What of a record is a number, beside the launch and its times.
-const OWN_FIELDS: usize = 15;
+const OWN_FIELDS: usize = 16;
 const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
 const _: () = assert!(FIELDS <= u128::BITS as usize, "a bit of a word says whether a field differs");
 
@@ -134,6 +135,27 @@ impl KernelRecords {
         }
     }
 
+    /// The launches with what their CTAs did of which no scheduler has heard.
+    pub fn completed_by(self, unreported: &[Unreported]) -> KernelRecords {
+        if unreported.is_empty() {
+            return self;
+        }
+        let mut by_launch: BTreeMap<u32, (KernelCounters, u64)> = BTreeMap::new();
+        for Unreported { launch, counters, ctas_unfinished } in unreported {
+            let (sum, unfinished) = by_launch.entry(launch.0).or_default();
+            sum.add(counters);
+            *unfinished += ctas_unfinished;
+        }
+        let complete = |mut record: KernelRecord| {
+            if let Some((counters, unfinished)) = by_launch.get(&record.launch.0) {
+                record.counters.add(counters);
+                record.ctas_unfinished += unfinished;
+            }
+            record
+        };
+        self.iter().map(complete).collect()
+    }
+
     /// Gives the launches from now on with numbers from 0, where they were numbered from 1, and those that kernels have made behind the
     /// others. (Nothing is packed anew for it.)
     pub fn number_from_zero(&mut self) {
@@ -200,6 +222,7 @@ impl KernelRecords {
             cycles: fields[10],
             completed: fields[11] != 0,
             counters: KernelCounters::of_values(fields[OWN_FIELDS..].iter().copied()),
+            ctas_unfinished: fields[15],
         }
     }
 }
@@ -237,7 +260,7 @@ fn fields_of(record: &KernelRecord, parent: u64, range: u64) -> [u64; FIELDS] {
     small.copy_from_slice(&numbers.map(u64::from));
     let functional = if record.detail.is_timed() { 0 } else { FUNCTIONAL };
     let how = functional | if record.is_profiled { PROFILED } else { 0 };
-    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent, range]);
+    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent, range, record.ctas_unfinished]);
     for (field, value) in counters.iter_mut().zip(record.counters.values()) {
         *field = value;
     }
@@ -286,6 +309,7 @@ mod tests {
                 ctas: CtaCounters { warps_launched: 80, inst_executed: 1000, ..CtaCounters::default() },
                 ..KernelCounters::default()
             },
+            ctas_unfinished: 0,
         }
     }
 
@@ -312,6 +336,7 @@ mod tests {
             cycles: u64::MAX,
             completed: false,
             counters,
+            ctas_unfinished: u64::MAX,
             ..record(2, "scale")
         };
         let expected = [first.clone(), second, record(3, "add"), KernelRecord { gpu: "gpu[2]".into(), ..first }];
@@ -319,6 +344,25 @@ mod tests {
         assert_eq!(records.iter().collect::<Vec<_>>(), expected);
         assert_eq!((records.len(), records.get(2), records.get(4)), (4, Some(expected[2].clone()), None));
         assert!(records.has_ranges() && !KernelRecords::from_iter([record(1, "scale")]).has_ranges());
+    }
+
+    #[test]
+    fn what_no_scheduler_has_heard_of_is_added_to_its_launch() {
+        let records: KernelRecords = [record(1, "scale"), record(2, "scale")].into_iter().collect();
+        // Two SMs, one of which has two CTAs of the second launch, the other one that has ended.
+        let mut one = Vec::new();
+        let ran = |inst_executed| CtaCounters { inst_executed, ctas_launched: 1, ..CtaCounters::default() };
+        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(30));
+        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(12));
+        assert_eq!(one.len(), 1);
+        let mut other = Vec::new();
+        Unreported::among(&mut other, LaunchId(2)).counters.ctas.add(&ran(100));
+        one.extend(other);
+        let found: Vec<_> = records.completed_by(&one).iter().collect();
+        assert_eq!(found[0], record(1, "scale"));
+        // 1000 of its record, 30 and 12 and 100 beside it.
+        let ctas = &found[1].counters.ctas;
+        assert_eq!((ctas.inst_executed, ctas.ctas_launched, found[1].ctas_unfinished), (1142, 3, 2));
     }
 
     #[test]

@@ -65,10 +65,16 @@ counters! {
         shared_wavefronts_store: "wavefront",
         /// shared-memory wavefronts beyond the least possible
         shared_memory_bank_conflicts: "wavefront",
+        /// of these wavefronts beyond the least possible, those of loads
+        shared_memory_bank_conflicts_load: "wavefront",
         /// sectors that global loads asked L1 for
         l1_sectors_load: "sector",
         /// sectors that global stores sent through L1
         l1_sectors_store: "sector",
+        /// bytes that threads asked for in these loads
+        l1_bytes_load: "byte",
+        /// bytes that threads gave in these stores
+        l1_bytes_store: "byte",
         /// sectors of loads that hit in L1
         l1_sector_hits_load: "sector",
         /// sectors of loads that this SM asked the L2 for
@@ -119,6 +125,16 @@ counters! {
         stall_no_instruction: "warp-cycle",
         /// warp-cycles waiting for a constant operand that was not in the constant cache
         stall_imc_miss: "warp-cycle",
+        /// lines of code that were not in a sub-core's own instruction cache when a warp came to them
+        l0_instruction_misses: "line",
+        /// lines of code that were not in an SM's instruction cache when a warp came to them
+        instruction_cache_misses: "line",
+        /// lines of code requested from L2, prefetched ones included
+        instruction_requests: "request",
+        /// lines of constants that were not in a constant cache
+        constant_cache_misses: "line",
+        /// lines of constants requested from L2
+        constant_requests: "request",
         /// requests that L2 slices took
         l2_requests: "request",
         /// sectors that loads asked the L2 for, those of code and constants included

@@ -38,4 +38,8 @@ pub struct ProgramOutcome {
     pub results: Vec<(String, f64, String)>,
     /// What its kernels printed and the host has taken.
     pub printed: Vec<u8>,
+    /// Launches that CUDA refused, so that no kernel began.
+    pub launches_refused: u64,
+    /// The first of them, and why.
+    pub first_refused: Option<String>,
 }

@@ -69,6 +69,8 @@ pub struct StatisticSink {
     pub kernels: KernelRecords,
     /// What units count of launches.
     pub shares: LaunchTotals,
+    /// What CTAs did of which the CTA schedulers have not heard.
+    pub unreported: Vec<Unreported>,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
     /// What units have recorded line by line.

@@ -1,7 +1,8 @@
 //! The table of metrics.
 //!
-//! Names of nvprof and ncu are those of NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
-//! comparison); those of GPGPU-Sim are what it prints, of SST what memHierarchy's caches and memories, the crossbar and the links register.
+//! Names of nvprof and ncu are from NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
+//! comparison). Names of GPGPU-Sim are the names that it prints. Names of SST are the names that memHierarchy's caches and memories, the
+//! crossbar and the links register.
 
 use super::formula::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
 use super::formula::{Formula, Term};
@@ -76,6 +77,17 @@ const fn stall(name: &'static str, counters: Counters, meaning: &'static str, na
     ratio(name, Sm, [percent(counters), Term::Sum(1.0, &["warp_cycles_active"])], ["%", meaning], names)
 }
 
+/// Warps that stood in a state in a cycle in which their scheduler issued, on average.
+const fn stalled_warps(name: &'static str, counters: Counters, meaning: &'static str, names: Names) -> Metric {
+    let below = Term::Sum(1.0, &["stall_none_selected"]);
+    ratio(name, Sm, [Term::Sum(1.0, counters), below], ["warp", meaning], names)
+}
+
+/// The greatest of metrics of launches, %.
+const fn greatest(name: &'static str, metrics: Counters, meaning: &'static str, names: Names) -> Metric {
+    Metric { name, place: Launch, formula: Formula::Greatest(metrics), names, unit: "%", meaning }
+}
+
 const fn percent(counters: Counters) -> Term {
     Term::Sum(100.0, counters)
 }
@@ -94,7 +106,11 @@ pub static METRICS: &[Metric] = &[
     sum("gpu.time", Launch, &["duration_ps"], ["ps", "time from the start of a launch to the end of its last CTA"],
         &[(Ncu, "gpu__time_duration")]),
     sum("gpu.cycles_elapsed", Launch, &["cycles"], ["cycle", "SM-clock cycles from the start of a launch to the end of its last CTA"],
-        &[(Ncu, "gpc__cycles_elapsed.max"), (Ncu, "gpc__cycles_elapsed.avg"), (Ncu, "sm__cycles_elapsed.max"), (Ncu, "sm__cycles_elapsed.avg"), (GpgpuSim, "gpu_sim_cycle")]),
+        &[(Ncu, "gpc__cycles_elapsed.max"), (Ncu, "gpc__cycles_elapsed.avg"), (Ncu, "sm__cycles_elapsed.max"), (Ncu, "sm__cycles_elapsed.avg"), (GpgpuSim, "gpu_sim_cycle"), (GpgpuSim, "gpu_tot_sim_cycle")]),
+    ratio("gpu.clock", Launch, [of(&["cycles"]), Term::Sum(1e-12, &["duration_ps"])], ["Hz", "SM-clock cycles of launches in a second of their time"],
+        &[(Ncu, "gpc__cycles_elapsed.avg.per_second"), (Ncu, "sm__cycles_elapsed.avg.per_second")]),
+    greatest("gpu.compute_memory_throughput", &["l1.util", "l2.util", "dram.util"], "how busy the busiest level of memory was while the launch ran",
+        &[(Ncu, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")]),
     sum("sm.cycles_elapsed", Launch, &["sm_cycles"], ["cycle", "elapsed cycles summed over the SMs of the GPU"],
         &[(NvprofEvent, "elapsed_cycles_sm"), (Ncu, "sm__cycles_elapsed.sum")]),
     sum("launch.grid_size", Launch, &["grid_size"], ["CTA", "CTAs of the grid"], &[(Ncu, "launch__grid_size")]),
@@ -115,10 +131,10 @@ pub static METRICS: &[Metric] = &[
     ratio("sm.theoretical_occupancy", Launch, [percent(&["occupancy_warps"]), Term::Product(&[SmWarps])],
         ["%", "warps that an SM has room for, of its warp slots"], &[(Ncu, "sm__maximum_warps_per_active_cycle_pct")]),
     ratio("launch.waves_per_sm", Launch, [of(&["grid_size"]), Term::Times(&["occupancy_ctas"], &[Sms])],
-        ["wave", "CTAs of the grid over those that the GPU holds at once"], &[(Ncu, "launch__waves_per_multiprocessor")]),
+        ["wave", "CTAs of the grid over the CTAs that the GPU holds at once"], &[(Ncu, "launch__waves_per_multiprocessor")]),
 
     // SMs: warps and instructions.
-    counter("sm.cycles_active", Sm, &["cycles_active"], &[(NvprofEvent, "active_cycles"), (Ncu, "sm__cycles_active")]),
+    counter("sm.cycles_active", Sm, &["cycles_active"], &[(NvprofEvent, "active_cycles"), (Ncu, "sm__cycles_active"), (Ncu, "smsp__cycles_active.avg")]),
     counter("sm.warp_cycles_active", Sm, &["warp_cycles_active"], &[(NvprofEvent, "active_warps"), (Ncu, "sm__warps_active")]),
     counter("sm.warps_launched", Sm, &["warps_launched"], &[(NvprofEvent, "warps_launched"), (Ncu, "sm__warps_launched"), (Ncu, "smsp__warps_launched.sum")]),
     counter("sm.ctas_launched", Sm, &["ctas_launched"], &[(NvprofEvent, "sm_cta_launched"), (Ncu, "sm__ctas_launched"), (GpgpuSim, "gpu_tot_issued_cta")]),
@@ -126,7 +142,7 @@ pub static METRICS: &[Metric] = &[
     counter("sm.inst_executed", Sm, &["inst_executed"],
         &[(NvprofEvent, "inst_executed"), (NvprofMetric, "inst_executed"), (Ncu, "sm__inst_executed"), (Ncu, "smsp__inst_executed.sum"), (GpgpuSim, "gpgpu_n_tot_w_icount")]),
     counter("sm.thread_inst_executed", Sm, &["thread_inst_executed"],
-        &[(NvprofEvent, "thread_inst_executed"), (Ncu, "sm__thread_inst_executed"), (Ncu, "smsp__thread_inst_executed.sum"), (GpgpuSim, "gpu_sim_insn"), (GpgpuSim, "gpgpu_n_tot_thrd_icount")]),
+        &[(NvprofEvent, "thread_inst_executed"), (Ncu, "sm__thread_inst_executed"), (Ncu, "smsp__thread_inst_executed.sum"), (GpgpuSim, "gpu_sim_insn"), (GpgpuSim, "gpu_tot_sim_insn"), (GpgpuSim, "gpgpu_n_tot_thrd_icount")]),
     counter("sm.thread_inst_executed_pred_on", Sm, &["thread_inst_executed_pred_on"],
         &[(NvprofEvent, "not_predicated_off_thread_inst_executed"), (Ncu, "sm__thread_inst_executed_pred_on"), (Ncu, "smsp__thread_inst_executed_pred_on.sum")]),
     counter("sm.inst_issued", Sm, &["inst_issued"], &[(NvprofMetric, "inst_issued"), (Ncu, "sm__inst_issued"), (Ncu, "smsp__inst_issued.sum")]),
@@ -144,12 +160,12 @@ pub static METRICS: &[Metric] = &[
         &[(Ncu, "smsp__inst_issued.avg.per_cycle_active")]),
     ratio("gpu.ipc", Launch, [of(&["inst_executed"]), of(&["cycles"])], ["instruction/cycle", "warp instructions of a launch in an elapsed cycle, all SMs together"], &[]),
     ratio("gpu.thread_ipc", Launch, [of(&["thread_inst_executed"]), of(&["cycles"])],
-        ["instruction/cycle", "thread instructions of a launch in an elapsed cycle, all SMs together"], &[(GpgpuSim, "gpu_ipc")]),
+        ["instruction/cycle", "thread instructions of a launch in an elapsed cycle, all SMs together"], &[(GpgpuSim, "gpu_ipc"), (GpgpuSim, "gpu_tot_ipc")]),
     ratio("sm.issue_active", Sm, [percent(&["stall_none_selected"]), Term::Times(&["cycles_active"], &[SubCores])],
-        ["%", "issue slots used, of those of active cycles"],
+        ["%", "share of the issue slots of active cycles that are used"],
         &[(NvprofMetric, "issue_slot_utilization"), (Ncu, "smsp__issue_active.avg.pct_of_peak_sustained_active")]),
     ratio("sm.issue_active_elapsed", Sm, [percent(&["stall_none_selected"]), Term::Product(&[MeasuredCycles, SubCores])],
-        ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed")]),
+        ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"), (Ncu, "sm__throughput.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.occupancy", Sm, [percent(&["warp_cycles_active"]), Term::Times(&["cycles_active"], &[SmWarps])],
         ["%", "achieved occupancy: warps that were there in active cycles, of the warp slots"],
         &[(Ncu, "sm__warps_active.avg.pct_of_peak_sustained_active"), (GpgpuSim, "gpu_occupancy")]),
@@ -157,7 +173,7 @@ pub static METRICS: &[Metric] = &[
         ["", "achieved occupancy as nvprof gives it, a fraction"], &[(NvprofMetric, "achieved_occupancy")]),
     ratio("sm.warps_per_cycle", Sm, [of(&["warp_cycles_active"]), of(&["cycles_active"])], ["warp", "warps that were there in an active cycle"],
         &[(Ncu, "sm__warps_active.avg.per_cycle_active")]),
-    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[MeasuredCycles])], ["%", "active cycles of those in which kernels ran"],
+    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[MeasuredCycles])], ["%", "share of the cycles in which kernels ran that are active"],
         &[(NvprofMetric, "sm_efficiency"), (Ncu, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.eligible_warps", Sm, [of(&["stall_none_selected", "stall_not_selected"]), of(&["cycles_active"])],
         ["warp", "warps that could issue in an active cycle of an SM"],
@@ -215,12 +231,17 @@ pub static METRICS: &[Metric] = &[
     counter("smem.wavefronts_ld", Sm, &["shared_wavefronts_load"], &[(NvprofMetric, "shared_load_transactions"), (Ncu, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld")]),
     counter("smem.wavefronts_st", Sm, &["shared_wavefronts_store"], &[(NvprofMetric, "shared_store_transactions"), (Ncu, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st")]),
     counter("smem.bank_conflicts", Sm, &["shared_memory_bank_conflicts"], &[(Ncu, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"), (GpgpuSim, "gpgpu_n_shmem_bkconflict")]),
+    counter("smem.bank_conflicts_ld", Sm, &["shared_memory_bank_conflicts_load"],
+        &[(NvprofEvent, "shared_ld_bank_conflict"), (Ncu, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld")]),
+    without("smem.bank_conflicts_st", Sm, ["shared_memory_bank_conflicts", "shared_memory_bank_conflicts_load"],
+        ["wavefront", "shared-memory wavefronts beyond the least possible, of stores and atomics"],
+        &[(NvprofEvent, "shared_st_bank_conflict"), (Ncu, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st")]),
     ratio("smem.wavefronts_per_ld", Sm, [of(&["shared_wavefronts_load"]), of(&["inst_shared_loads"])], ["wavefront", "wavefronts of a load from shared memory"],
         &[(NvprofMetric, "shared_load_transactions_per_request")]),
     ratio("smem.wavefronts_per_st", Sm, [of(&["shared_wavefronts_store"]), of(&["inst_shared_stores"])], ["wavefront", "wavefronts of a store to shared memory"],
         &[(NvprofMetric, "shared_store_transactions_per_request")]),
-    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "what loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
-    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "what stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
+    rate("smem.ld_throughput", Sm, 128, &["shared_wavefronts_load"], "the most that loads from shared memory could give: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_load_throughput")]),
+    rate("smem.st_throughput", Sm, 128, &["shared_wavefronts_store"], "the most that stores to shared memory could take: 32 banks of 4 bytes a wavefront", &[(NvprofMetric, "shared_store_throughput")]),
 
     // L1.
     sum("l1.requests_ld", Sm, &["inst_global_loads"], ["request", "loads from global memory that came to the L1, one for a warp instruction"],
@@ -237,6 +258,14 @@ pub static METRICS: &[Metric] = &[
         &[(NvprofMetric, "gld_transactions_per_request"), (Ncu, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio")]),
     ratio("l1.sectors_per_req_st", Sm, [of(&["l1_sectors_store"]), of(&["inst_global_stores"])], ["sector/request", "sectors of a store to global memory"],
         &[(NvprofMetric, "gst_transactions_per_request"), (Ncu, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio")]),
+    ratio("l1.gld_efficiency", Sm, [percent(&["l1_bytes_load"]), Term::Sum(SECTOR as f64, &["l1_sectors_load"])],
+        ["%", "bytes that threads asked for in loads, of those of the sectors that these took; above 100 where lanes ask for the same bytes"],
+        &[(NvprofMetric, "gld_efficiency"), (Ncu, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct")]),
+    ratio("l1.gst_efficiency", Sm, [percent(&["l1_bytes_store"]), Term::Sum(SECTOR as f64, &["l1_sectors_store"])],
+        ["%", "bytes that threads gave in stores, of those of the sectors that these took"],
+        &[(NvprofMetric, "gst_efficiency"), (Ncu, "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct")]),
+    rate("l1.gld_requested_throughput", Sm, 1, &["l1_bytes_load"], "bytes that threads asked for in loads, in the time of kernels", &[(NvprofMetric, "gld_requested_throughput")]),
+    rate("l1.gst_requested_throughput", Sm, 1, &["l1_bytes_store"], "bytes that threads gave in stores, in the time of kernels", &[(NvprofMetric, "gst_requested_throughput")]),
     ratio("l1.hit_rate", Sm, [percent(&["l1_sector_hits_load"]), of(&["l1_sectors_load"])], ["%", "sectors of loads that hit in the L1"],
         &[(NvprofMetric, "global_hit_rate"), (NvprofMetric, "tex_cache_hit_rate"), (Ncu, "l1tex__t_sector_hit_rate.pct"), (Ncu, "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct")]),
     bytes("l1.bytes", Sm, &["l1_sectors_load", "l1_sectors_store"], "bytes of all sectors that loads and stores asked the L1 for",
@@ -244,7 +273,7 @@ pub static METRICS: &[Metric] = &[
     rate("l1.gld_throughput", Sm, SECTOR, &["l1_sectors_load"], "bytes of the sectors of loads from global memory, in the time of kernels", &[(NvprofMetric, "gld_throughput")]),
     rate("l1.gst_throughput", Sm, SECTOR, &["l1_sectors_store"], "bytes of the sectors of stores to global memory, in the time of kernels", &[(NvprofMetric, "gst_throughput")]),
     ratio("l1.util", Sm, [percent(&["l1_sectors_load", "l1_sectors_store"]), Term::Product(&[MeasuredCycles, L1SectorsPerCycle])],
-        ["%", "sectors that the L1 delivered, of those that it could in the time of kernels"], &[(Ncu, "l1tex__throughput.avg.pct_of_peak_sustained_elapsed")]),
+        ["%", "sectors that the L1 delivered, as a share of the most that it could deliver in the time of kernels"], &[(Ncu, "l1tex__throughput.avg.pct_of_peak_sustained_elapsed")]),
     counter("l1.mshr_merges", Sm, &["l1_mshr_merges"], &[(GpgpuSim, "Total_core_cache_stats_breakdown[GLOBAL_ACC_R][MSHR_HIT]")]),
     counter("l1.evictions", Sm, &["l1_evictions"], &[]),
     without("l1.misses_ld", Sm, ["l1_sectors_load", "l1_sector_hits_load"], ["sector", "sectors of loads that missed in the L1"],
@@ -252,6 +281,9 @@ pub static METRICS: &[Metric] = &[
     counter("tlb.lookups", Sm, &["tlb_lookups"], &[]),
     counter("tlb.misses", Sm, &["tlb_misses"], &[]),
     counter("icache.misses", Sm, &["instruction_cache_misses"], &[]),
+    counter("icache.requests", Sm, &["instruction_requests"], &[]),
+    counter("ccache.misses", Sm, &["constant_cache_misses"], &[]),
+    counter("ccache.requests", Sm, &["constant_requests"], &[]),
 
     // L2.
     counter("l2.sectors_rd_sm", Sm, &["l2_sectors_load"],
@@ -273,7 +305,7 @@ pub static METRICS: &[Metric] = &[
     rate("l2.read_throughput", L2, SECTOR, &["sectors_read"], "bytes of the sectors that were read, in the time that it is measured over", &[(NvprofMetric, "l2_read_throughput")]),
     rate("l2.write_throughput", L2, SECTOR, &["sectors_written"], "bytes of the sectors that were written, in the time that it is measured over", &[(NvprofMetric, "l2_write_throughput")]),
     rate("l2.tex_read_throughput", Sm, SECTOR, &["l2_sectors_load"], "bytes of the sectors that SMs loaded from the L2, in the time of kernels", &[(NvprofMetric, "l2_tex_read_throughput")]),
-    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[MeasuredCycles])], ["%", "cycles that the data arrays were busy, of those that it is measured over"],
+    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[MeasuredCycles])], ["%", "share of the measured cycles in which the data arrays were busy"],
         &[(Ncu, "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"), (GpgpuSim, "L2_cache_data_port_util")]),
     counter("l2.write_backs", L2, &["sectors_written_back"], &[]),
     counter("l2.mshr_merges", L2, &["mshr_merges"], &[]),
@@ -344,6 +376,24 @@ pub static METRICS: &[Metric] = &[
     stall("stall.imc_miss", &["stall_imc_miss"], "it waited for a constant operand",
         &[(NvprofMetric, "stall_constant_memory_dependency"), (Ncu, "smsp__warp_issue_stalled_imc_miss_per_warp_active.pct")]),
 
+    // Warps by state for each cycle in which a scheduler issued: their sum is the cycles that a warp takes for an instruction.
+    stalled_warps("stalled_warps.selected", &["stall_none_selected"], "issued: one", &[(Ncu, "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.not_selected", &["stall_not_selected"], "could issue, but were not chosen", &[(Ncu, "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.long_scoreboard", &["stall_long_scoreboard"], "waited for global or local memory", &[(Ncu, "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.short_scoreboard", &["stall_short_scoreboard"], "waited for shared memory or an exchange between lanes", &[(Ncu, "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.wait", &["stall_wait"], "waited for a fixed-latency result", &[(Ncu, "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.barrier", &["stall_barrier"], "waited at a CTA barrier", &[(Ncu, "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.membar", &["stall_membar"], "waited at a memory fence", &[(Ncu, "smsp__average_warps_issue_stalled_membar_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.math_pipe_throttle", &["stall_math_pipe_throttle"], "waited for an arithmetic pipe", &[(Ncu, "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.lg_throttle", &["stall_lg_throttle"], "waited for room in the memory pipe", &[(Ncu, "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.drain", &["stall_drain"], "had ended, but for stores", &[(Ncu, "smsp__average_warps_issue_stalled_drain_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.branch_resolve", &["stall_branch_resolve"], "waited for a branch to resolve", &[(Ncu, "smsp__average_warps_issue_stalled_branch_resolve_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.sleeping", &["stall_sleeping"], "slept", &[(Ncu, "smsp__average_warps_issue_stalled_sleeping_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.no_instruction", &["stall_no_instruction"], "had just arrived, or waited for code", &[(Ncu, "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio")]),
+    stalled_warps("stalled_warps.imc_miss", &["stall_imc_miss"], "waited for a constant operand", &[(Ncu, "smsp__average_warps_issue_stalled_imc_miss_per_issue_active.ratio")]),
+    ratio("sm.warp_latency", Sm, [of(&["warp_cycles_active"]), of(&["inst_issued"])], ["cycle", "cycles between two instructions of a warp: warp-cycles for each instruction issued"],
+        &[(Ncu, "smsp__average_warp_latency_per_inst_issued.ratio")]),
+
     // The host, and what connects it.
     counter("link.bytes", Link, &["bytes"], &[(Sst, "lowlink.send_bit_count")]),
     counter("link.messages", Link, &["messages"], &[]),
@@ -387,6 +437,11 @@ mod tests {
             assert!(!metric.meaning().is_empty(), "{metric}");
             assert!(!metric.unit().is_empty() || metric.name == "sm.achieved_occupancy", "{metric}");
         }
+        for metric in METRICS {
+            let Formula::Greatest(parts) = metric.formula else { continue };
+            let is_known = |part: &&str| METRICS.iter().any(|it| it.name == **part && it.is_of_launches());
+            assert!(!parts.is_empty() && parts.iter().all(is_known), "{metric}");
+        }
         let of_launches = METRICS.iter().filter(|metric| metric.place == Launch);
         of_launches.for_each(|metric| assert!(metric.is_of_launches() && !metric.meaning().is_empty(), "{metric}"));
     }
@@ -406,7 +461,7 @@ mod tests {
 
     #[test]
     fn sub_cores_have_no_least_and_no_greatest() {
-        // What is counted is that of SMs.
+        // The counts are those of SMs.
         for metric in METRICS {
             let of_sub_cores = metric.names_in(Ncu).filter(|name| name.starts_with("smsp__"));
             of_sub_cores.for_each(|name| assert!(name.contains('.'), "{name} would have .min and .max"));

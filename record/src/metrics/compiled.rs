@@ -1,6 +1,6 @@
 //! Metrics made ready for samples: which numbers of a sample each is made of, so that a value costs a few additions.
 //!
-//! Counts are those since the run began, as a sample has them. Quotients and rates are those of the time since the sample before.
+//! Counts are counts since the run began, as a sample has them. Quotients and rates are about the time since the sample before.
 
 use super::formula::Parts;
 use super::formula::{Fact, Formula, Term, Value};
@@ -18,17 +18,17 @@ use std::ops::Range;
 pub struct PlacedUnit {
     /// Its path.
     pub location: String,
-    /// What it counts as; none of a unit that has no metrics.
+    /// The place that its counts belong to; none for a unit that has no metrics.
     pub place: Option<Place>,
     /// Its rows.
     pub rows: Range<usize>,
-    /// The number of its GPU; none of what is outside.
+    /// The number of its GPU; none for a unit outside of the GPUs.
     pub gpu: Option<usize>,
-    /// The number of its row: of the units whose paths differ from its by their indices alone.
+    /// The number of its row. Units of a row have paths that differ by their indices alone.
     pub row: usize,
 }
 
-/// The units that rows are of, of which those of one follow each other.
+/// The units of these rows. Rows of one unit follow each other.
 pub fn placed_units(rows: &[StatisticRow], node: &NodeFacts) -> Vec<PlacedUnit> {
     let gpus: Vec<&str> = node.gpus().iter().map(|gpu| gpu.part.as_str()).collect();
     let mut units = Vec::new();
@@ -59,7 +59,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// What a term has of a unit. `None` where a counter or a fact is not known.
+    /// The value of a term for a unit. `None` where a counter or a fact is not known.
     fn of(
         term: &Term,
         counter: &dyn Fn(&str) -> Option<usize>,
@@ -93,12 +93,12 @@ impl Sum {
         self
     }
 
-    /// The numbers added up, without what the constant adds.
+    /// The numbers added up, without the constant.
     fn total(&self, values: &[u64]) -> f64 {
         self.numbers.iter().map(|&(at, factor)| values[at] as f64 * factor).sum()
     }
 
-    /// What it was in a stretch of time, in which the numbers grew by so much.
+    /// Its value in a stretch of time, in which the numbers grew by so much.
     fn of_stretch(&self, grown: f64, seconds: f64) -> f64 {
         (grown + self.constant) * if self.by_time { seconds } else { 1.0 }
     }
@@ -109,9 +109,9 @@ impl Sum {
 enum CompiledFormula {
     /// Numbers added up, so many times, without others.
     Count { plus: Vec<usize>, minus: Vec<usize>, factor: u64, last: u64 },
-    /// A quotient, and what its sums were at the sample before.
+    /// A quotient, and its two sums at the sample before.
     Ratio { above: Sum, below: Sum, before: (f64, f64) },
-    /// A sum by seconds, and what it was.
+    /// A sum by seconds, and the sum at the sample before.
     Rate { sum: Sum, before: f64 },
 }
 
@@ -135,10 +135,12 @@ impl CompiledFormula {
             Formula::Rate(factor, counters) => {
                 CompiledFormula::Rate { sum: Sum::of(&Term::Sum(*factor, counters), counter, fact, 1.0)?, before: 0.0 }
             }
+            // Of whole launches alone.
+            Formula::Greatest(_) => return None,
         })
     }
 
-    /// That of two units together.
+    /// The formula of two units together.
     fn and(self, other: CompiledFormula) -> CompiledFormula {
         use CompiledFormula::{Count, Rate, Ratio};
         match (self, other) {
@@ -156,7 +158,7 @@ impl CompiledFormula {
         }
     }
 
-    /// Its parts at a sample. Where none of its numbers has changed, they are not looked at.
+    /// Its parts at a sample. Where none of its numbers has changed, it does not look at them.
     fn parts(&mut self, values: &[u64], seconds: f64, has_changed: bool) -> Parts {
         match self {
             CompiledFormula::Count { plus, minus, factor, last } => {
@@ -188,7 +190,7 @@ enum Gathered {
     Together(CompiledFormula),
     /// The mean of so many.
     Mean(CompiledFormula, usize),
-    /// Each by itself, of which the least or the greatest is taken.
+    /// Each by itself; the least or the greatest of them is taken.
     Extreme(Vec<CompiledFormula>, RollUpKind),
 }
 
@@ -277,7 +279,7 @@ impl CompiledMetric {
     }
 }
 
-/// A fact of a unit; of time, what a second has of it.
+/// A fact of a unit; for a time, the value of one second.
 fn fact_of(fact: Fact, location: &str, gpu: Option<&GpuDescription>, node: &NodeFacts) -> Option<f64> {
     match fact {
         Fact::MeasuredSeconds => Some(1.0),
@@ -332,7 +334,7 @@ mod tests {
         CompiledMetric::of(choice.metric, choice.roll_up, &of_gpu, rows, node)
     }
 
-    /// Over a whole run, and where what copies use is measured over all of it, a sample says what the result says.
+    /// Over a whole run, a sample says the same as the result, also where the use by copies is measured over all of the run.
     #[test]
     fn a_sample_of_a_whole_run_has_the_values_of_its_result() {
         let (rows, node) = rows();
@@ -384,7 +386,7 @@ mod tests {
         assert_eq!(at(&values, 1e-6)[..3], [Some(110.0), None, Some(0.0)], "no cycle was active");
     }
 
-    /// What has not changed is not looked at, and has the value that it would have.
+    /// A metric whose numbers have not changed is not looked at, and has the value that it would have.
     #[test]
     fn what_has_not_changed_keeps_its_sums() {
         let (rows, node) = rows();

@@ -14,7 +14,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a number.
+    /// The value as a real number.
     pub fn real(self) -> f64 {
         match self {
             Value::Count(count) => count as f64,
@@ -32,7 +32,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a formula takes from the node and the time that was measured, not from counters.
+/// The facts of the node and of the measured time that a formula takes, beside counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// Sub-cores of an SM.
@@ -43,7 +43,7 @@ pub enum Fact {
     Sms,
     /// Sectors that the L1 of an SM delivers in a cycle.
     L1SectorsPerCycle,
-    /// Seconds in which kernels of the GPU ran; of what copies use as well, all seconds of the run.
+    /// Seconds in which kernels of the GPU ran; for units that copies use as well, all seconds of the run.
     MeasuredSeconds,
     /// Cycles of the unit's clock in that time.
     MeasuredCycles,
@@ -78,10 +78,12 @@ pub enum Formula {
     },
     /// Counters in the time that kernels ran, times a number: that of several units is the sum.
     Rate(f64, &'static [&'static str]),
+    /// The greatest of metrics of launches, by our names: each is that of all units of a GPU together.
+    Greatest(&'static [&'static str]),
 }
 
 impl Formula {
-    /// The counters that it is made of.
+    /// The counters that it is made of; none of what is the greatest of other metrics.
     pub fn counters(&self) -> impl Iterator<Item = &'static str> {
         let of = |term: &Term| match *term {
             Term::Sum(_, counters) | Term::Times(counters, _) => counters,
@@ -91,11 +93,12 @@ impl Formula {
             Formula::Sum(counters) | Formula::Times(_, counters) | Formula::Rate(_, counters) => (counters, &[]),
             Formula::Without([whole, part]) => (std::slice::from_ref(whole), std::slice::from_ref(part)),
             Formula::Ratio { above, below } => (of(above), of(below)),
+            Formula::Greatest(_) => (&[], &[]),
         };
         first.iter().chain(second).copied().collect::<Vec<_>>().into_iter()
     }
 
-    /// The sum, or what is above and below the line. `None` where a counter or a fact is not known.
+    /// The sum, or what is above and below the line. `None` where a counter or a fact is not known, and of the greatest of other metrics.
     pub(super) fn parts(
         &self,
         counter: impl Fn(&str) -> Option<u64>,
@@ -117,6 +120,7 @@ impl Formula {
                 let seconds = fact(Fact::MeasuredSeconds).filter(|seconds| *seconds > 0.0)?;
                 Parts::Rate(factor * sum(counters)? as f64 / seconds)
             }
+            Formula::Greatest(_) => return None,
         })
     }
 }
@@ -150,11 +154,12 @@ impl fmt::Display for Formula {
             Formula::Rate(factor, counters) => {
                 write!(f, "{factor} x {} / {}", sum(counters), fact(&Fact::MeasuredSeconds))
             }
+            Formula::Greatest(metrics) => write!(f, "the greatest of {}", metrics.join(", ")),
         }
     }
 }
 
-/// What a formula has of one unit, or of several added up.
+/// The parts of a formula for one unit, or for several added up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Parts {
     Sum(u64),
@@ -163,7 +168,7 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// Those of two units together.
+    /// The parts of two units together.
     pub fn and(self, other: Parts) -> Parts {
         match (self, other) {
             (Parts::Sum(a), Parts::Sum(b)) => Parts::Sum(a.saturating_add(b)),

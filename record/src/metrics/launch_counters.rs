@@ -26,7 +26,7 @@ pub(super) fn is_of_launches(place: Place, counter: &str) -> bool {
     LAUNCH_NUMBERS.contains(&counter) || place_of_counter(place, counter).is_some()
 }
 
-/// Where a counter of units at a place is among those of a launch, which have it with the name of the place in front.
+/// The name of a counter of units at a place among the counters of a launch: the name of the place stands in front there.
 pub fn place_of_counter(place: Place, counter: &str) -> Option<usize> {
     let unit = match place {
         Place::L2 => "l2_",

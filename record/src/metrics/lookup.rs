@@ -4,14 +4,14 @@ use super::catalogue::METRICS;
 use super::formula::Formula;
 use super::metric::{Dialect, Metric, RollUpKind};
 
-/// A metric as somebody has named it.
+/// A metric as a user has named it.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The metric.
     pub metric: &'static Metric,
     /// Whose name it was.
     pub dialect: Dialect,
-    /// The name, of which a pattern may have been a part only: with the ending, where it has one.
+    /// The name that was found for the pattern: with the ending, where it has one.
     pub name: String,
     /// The roll-up that the name asks for.
     pub roll_up: Option<RollUpKind>,

@@ -1,5 +1,6 @@
-//! Values of metrics, of a run and of each of its launches.
+//! Values of metrics, for a run and for each of its launches.
 
+use super::catalogue::METRICS;
 use super::formula::Parts;
 use super::formula::{Fact, Formula, Value};
 use super::launch_counters::place_of_counter;
@@ -12,17 +13,18 @@ use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelRecord, StatisticRow};
 use balar_protocol::{GpuDescription, SimTime};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A metric over units that share a label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What they share: "gpu.sm\[*\]".
+    /// The part of their paths that they share: "gpu.sm\[*\]".
     pub location: String,
     /// Units, or launches.
     pub instances: u64,
-    /// Their sum; none of a quotient.
+    /// Their sum; none for a quotient.
     pub sum: Option<Value>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<Value>,
     /// The least.
     pub min: Option<Value>,
@@ -58,7 +60,7 @@ impl Reading {
     }
 }
 
-/// What is measured: rows of statistics, at the end of a run or at any time in it, and the launches until then.
+/// A measurement: rows of statistics, at the end of a run or at any time in it, and the launches until then.
 pub struct Measurement<'a> {
     node: &'a NodeFacts,
     launches: &'a KernelRecords,
@@ -68,12 +70,12 @@ pub struct Measurement<'a> {
     kernel_time: BTreeMap<&'a str, u64>,
     /// Picoseconds until now.
     time: u64,
-    /// Do copies go through the L2? Then it, and what is below, is used while no kernel runs.
+    /// Do copies go through the L2? Then the L2 and the memory below it are used while no kernel runs.
     copies_use_l2: bool,
 }
 
 impl<'a> Measurement<'a> {
-    /// Of rows, in which those of a unit follow each other, and all launches on the node, at a time.
+    /// The measurement of these rows, in which rows of a unit follow each other, and of all launches on the node, at a time.
     pub fn new(
         rows: &'a [StatisticRow],
         launches: &'a KernelRecords,
@@ -107,7 +109,13 @@ impl<'a> Measurement<'a> {
                 None => groups.push((label, vec![parts])),
             }
         };
-        if metric.place == Place::Launch {
+        if let Formula::Greatest(_) = metric.formula {
+            for gpu in self.node.gpus().iter().filter(|gpu| chosen(&gpu.part)) {
+                let launches = self.launches.iter().filter(|launch| *launch.gpu == *gpu.part);
+                let value = self.over_launches(metric, launches);
+                add(&gpu.part, value.map(|value| Parts::Ratio(value.real(), 1.0)));
+            }
+        } else if metric.place == Place::Launch {
             let launches = self.launches.iter().filter(|launch| chosen(&launch.gpu));
             launches.for_each(|launch| add(&launch.gpu, self.parts_of_launch(metric, &metric.formula, &launch)));
         }
@@ -136,6 +144,14 @@ impl<'a> Measurement<'a> {
 
     /// A metric over launches together: sums, and quotients of sums; a rate is that of their bytes in the sum of their times.
     pub fn over_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Option<Value> {
+        if let Formula::Greatest(names) = metric.formula {
+            let launches: Vec<KernelRecord> = launches.collect();
+            return greatest(names, |part| self.sums_over_launches(part, launches.iter().cloned()));
+        }
+        self.sums_over_launches(metric, launches)
+    }
+
+    fn sums_over_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Option<Value> {
         let formula = metric.launch_formula()?;
         let timed = launches.filter(|launch| launch.detail.is_timed());
         let parts = timed.filter_map(|launch| {
@@ -148,13 +164,38 @@ impl<'a> Measurement<'a> {
         parts.reduce(Parts::and)?.value()
     }
 
+    /// A metric over launches, one reading for each GPU that they ran on. Empty where launches do not have it.
+    pub fn readings_of_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Vec<Reading> {
+        let Some(formula) = metric.launch_formula() else { return Vec::new() };
+        by_gpu(launches, |launch| self.parts_of_launch(metric, &formula, launch))
+    }
+
+    /// A counter of units at a place, of launches: one reading for each GPU that they ran on. Empty where launches do not have it.
+    pub fn counter_of_launches(
+        &self,
+        place: Place,
+        counter: &str,
+        launches: impl Iterator<Item = KernelRecord>,
+    ) -> Vec<Reading> {
+        let Some(at) = place_of_counter(place, counter) else { return Vec::new() };
+        by_gpu(launches, |launch| launch.known_counters().nth(at).flatten().map(Parts::Sum))
+    }
+
+    /// The place of the unit at a location; `None` where no unit with a place is there.
+    pub fn place_of(&self, location: &str) -> Option<Place> {
+        self.units.iter().find(|(_, rows)| rows[0].location == location).map(|(place, _)| *place)
+    }
+
     /// A metric over all units of the node together.
     pub fn total(&self, metric: &Metric) -> Option<Reading> {
         self.readings(metric, |_| true, |_| String::new()).pop()
     }
 
-    /// A metric of a launch. Where it is the only one, it has what its SMs have counted beside.
+    /// A metric of a launch. A launch that is the only one also has the counts of its SMs.
     pub fn of_launch(&self, metric: &Metric, launch: &KernelRecord) -> Option<Value> {
+        if let Formula::Greatest(names) = metric.formula {
+            return greatest(names, |part| self.parts_of_launch(part, &part.launch_formula()?, launch)?.value());
+        }
         if let Some(formula) = metric.launch_formula() {
             return self.parts_of_launch(metric, &formula, launch)?.value();
         }
@@ -217,12 +258,34 @@ impl<'a> Measurement<'a> {
     }
 }
 
+/// The greatest value of the metrics that have these names and a value.
+fn greatest(names: &[&str], value: impl Fn(&Metric) -> Option<Value>) -> Option<Value> {
+    let parts = names.iter().filter_map(|name| METRICS.iter().find(|metric| metric.name == *name));
+    parts.filter_map(value).max_by(|a, b| a.real().total_cmp(&b.real()))
+}
+
+/// What launches have, one reading for each GPU that they ran on.
+fn by_gpu(
+    launches: impl Iterator<Item = KernelRecord>,
+    parts_of: impl Fn(&KernelRecord) -> Option<Parts>,
+) -> Vec<Reading> {
+    let mut of_gpus: Vec<(Arc<str>, Vec<Parts>)> = Vec::new();
+    for launch in launches {
+        let Some(parts) = parts_of(&launch) else { continue };
+        match of_gpus.iter_mut().find(|(gpu, _)| *gpu == launch.gpu) {
+            Some((_, known)) => known.push(parts),
+            None => of_gpus.push((launch.gpu, vec![parts])),
+        }
+    }
+    of_gpus.into_iter().filter_map(|(gpu, parts)| Reading::of(gpu.to_string(), &parts)).collect()
+}
+
 /// Is it what SMs share: crossbar, L2, memory?
 fn is_below_sms(place: Place) -> bool {
     matches!(place, Place::L2 | Place::Crossbar | Place::Dram)
 }
 
-/// What the GPU has of its SMs.
+/// The facts of the GPU about its SMs.
 fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
     match fact {
         Fact::SmWarps => Some(f64::from(gpu.smallest_sm()?.resources.warps)),
@@ -235,7 +298,7 @@ fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
 fn number_of_launch(place: Place, name: &str, launch: &KernelRecord, gpu: Option<&GpuDescription>) -> Option<u64> {
     let product = |extents: [u32; 3]| extents.iter().fold(1u64, |all, extent| all.saturating_mul(u64::from(*extent)));
     let occupancy = || Some(Occupancy::of(launch, &gpu?.smallest_sm()?, gpu?.sm_count()));
-    // What a CTA takes nothing of does not limit it.
+    // A resource that a CTA does not take does not limit it.
     let limit = |ctas: u32| (ctas < u32::MAX).then_some(u64::from(ctas));
     Some(match name {
         "duration_ps" => launch.duration_ps()?,
@@ -338,7 +401,7 @@ mod tests {
         assert_eq!((one.len(), one[0].sum), (1, Some(Value::Count(5))));
     }
 
-    /// 4000 bytes in 640 cycles of 762 ps, of which 3000 were the kernels'.
+    /// 4000 bytes in 640 cycles of 762 ps; 3000 of the bytes are the kernels'.
     #[test]
     fn what_copies_use_is_told_apart_from_them() {
         let mut record = with_node();
@@ -365,7 +428,7 @@ mod tests {
         });
         record.statistics.kernels = kernels.collect();
         assert!((rate(&record) - 3000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
-        // Of one slice of several, nothing is known but what it did in the run's 3 us.
+        // Nothing is known of one slice of several but its counts in the run's 3 us.
         let location = "gpu.l2[8]".to_owned();
         for what in ["sector_hits_read", "sectors_filled", "bytes"] {
             record.statistics.rows.push(StatisticRow {
@@ -417,6 +480,45 @@ mod tests {
             ("dram__bytes_write.sum", Value::Count(7 * 32)),
         ] {
             assert_eq!(of(name), Some(value), "{name}");
+        }
+        // Names of ncu and GPGPU-Sim, by hand: 400 cycles in 400 x 762 ps, 300 and 500 warp-cycles of waiting for 200 issues, and of L1, L2 and
+        // memory the busiest one.
+        let mut busy = launch.clone();
+        busy.counters.units.inst_issued = 160;
+        busy.counters.units.stall_none_selected = 200;
+        busy.counters.units.stall_long_scoreboard = 300;
+        busy.counters.units.stall_barrier = 500;
+        busy.counters.ctas.l1_sectors_load = 4000;
+        busy.counters.ctas.l1_bytes_load = 64_000;
+        busy.counters.ctas.l1_sectors_store = 100;
+        busy.counters.ctas.l1_bytes_store = 400;
+        busy.counters.ctas.shared_memory_bank_conflicts = 50;
+        busy.counters.ctas.shared_memory_bank_conflicts_load = 31;
+        busy.counters.units.l2_data_busy_cycles = 60;
+        let real = |name: &str| measured.of_launch(metric(name), &busy).map_or(f64::NAN, Value::real);
+        for (name, value) in [
+            ("gpc__cycles_elapsed.avg.per_second", 400.0 / (400.0 * 762e-12)),
+            ("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", 1.5),
+            ("smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", 2.5),
+            ("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", 1.0),
+            ("smsp__average_warp_latency_per_inst_issued.ratio", 1200.0 / 160.0),
+            // Four schedulers of each of 84 SMs in 400 cycles.
+            ("sm__throughput.avg.pct_of_peak_sustained_elapsed", 100.0 * 200.0 / (84.0 * 4.0 * 400.0)),
+            // 60 cycles of one slice, which has 1312 MHz; the L1s delivered 4100 of 84 x 400 x 4 sectors.
+            (
+                "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+                100.0 * 60.0 / (400.0 * 762e-12 * 1312e6),
+            ),
+            ("gpu_tot_sim_cycle", 400.0),
+            // 64000 bytes in 4000 sectors of 32, 400 in 100.
+            ("gld_efficiency", 50.0),
+            ("gst_efficiency", 12.5),
+            ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 31.0),
+            ("shared_st_bank_conflict", 19.0),
+            ("gpu_tot_ipc", busy.counters.ctas.thread_inst_executed as f64 / 400.0),
+        ] {
+            let found = real(name);
+            assert!((found - value).abs() < 1e-9 * value.abs(), "{name}: {found}, not {value}");
         }
         // Two launches together: 1200 warp-cycles in 300 cycles, and nothing in none.
         let two = [launch.clone(), record.statistics.kernels.get(0).expect("three launches")];

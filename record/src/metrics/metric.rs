@@ -1,4 +1,4 @@
-//! What a metric is: a row of the catalogue.
+//! Metrics: the rows of the catalogue.
 
 use super::formula::Formula;
 use super::launch_counters::is_of_launches;
@@ -18,7 +18,7 @@ pub enum Dialect {
     NvprofMetric,
     /// A metric of Nsight Compute, without the ending that says how units are rolled up where several are known.
     Ncu,
-    /// What GPGPU-Sim and Accel-Sim print.
+    /// The names that GPGPU-Sim and Accel-Sim print.
     GpgpuSim,
     /// A statistic of SST, as component and statistic; N stands for the component's number.
     Sst,
@@ -47,7 +47,7 @@ impl Dialect {
 pub enum RollUpKind {
     /// Their sum.
     Sum,
-    /// Their mean; of a ratio, the ratio of the sums.
+    /// Their mean; for a ratio, the ratio of the sums.
     Avg,
     /// The least.
     Min,
@@ -119,14 +119,14 @@ impl Metric {
     /// How it is rolled up unless a name says it: a count by its sum, a ratio by that of the sums.
     pub fn usual_roll_up(&self) -> RollUpKind {
         match self.formula {
-            Formula::Ratio { .. } => RollUpKind::Avg,
+            Formula::Ratio { .. } | Formula::Greatest(_) => RollUpKind::Avg,
             _ => RollUpKind::Sum,
         }
     }
 
     /// Is it counted, and no quotient or rate?
     pub fn is_count(&self) -> bool {
-        !matches!(self.formula, Formula::Ratio { .. } | Formula::Rate(..))
+        !matches!(self.formula, Formula::Ratio { .. } | Formula::Rate(..) | Formula::Greatest(_))
     }
 
     /// Is it known of each launch?
@@ -134,7 +134,7 @@ impl Metric {
         self.launch_formula().is_some()
     }
 
-    /// How it is made of what is counted of each launch; `None` where that is not enough.
+    /// The formula over the counters of a launch; `None` where these do not suffice.
     pub fn launch_formula(&self) -> Option<Formula> {
         let is_kept = matches!(self.place, Place::Launch | Place::Sm | Place::L2 | Place::Crossbar | Place::Dram);
         let is_known = |counter: &str| is_of_launches(self.place, counter);

@@ -1,4 +1,4 @@
-//! Metrics: what the units of a node count, under the names that users of profilers and of other simulators know.
+//! Metrics: the counters of a node's units, under the names that users of profilers and of other simulators know.
 //!
 //! [`METRICS`] is the one table. [`find`] looks a name up in it, in any dialect; a [`Measurement`] gives values, of a run or of a launch.
 //!

@@ -1,4 +1,4 @@
-//! What a result has to know of the node beside its counters: clocks, GPUs, and how much the L1 and the crossbar can deliver.
+//! The facts about the node that a result needs beside its counters: clocks, GPUs, and how much the L1 and the crossbar can deliver.
 
 use crate::metrics::rollup::pattern;
 use balar_actors::topology::{ExpandedUnit, Topology};
@@ -15,7 +15,7 @@ pub struct NodeFacts {
     gpus: Vec<GpuDescription>,
 }
 
-/// What a crossbar is made of.
+/// The dimensions of a crossbar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrossbarFacts {
     /// Bytes of a flit.
@@ -31,7 +31,7 @@ pub struct CrossbarFacts {
 }
 
 impl NodeFacts {
-    /// Those of a topology.
+    /// The facts of a topology.
     pub fn of(topology: &Topology) -> NodeFacts {
         NodeFacts {
             clocks: collect(topology, |unit| unit.parameter("clock")?.trim_matches('"').parse().ok()),

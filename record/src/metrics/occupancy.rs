@@ -1,9 +1,9 @@
-//! How many CTAs and warps of a launch an SM holds, and what limits them.
+//! How many CTAs and warps of a launch an SM holds, and which resource limits them.
 
 use balar_protocol::statistics::KernelRecord;
 use balar_protocol::{SmCapability, SmResources};
 
-/// What an SM can run out of.
+/// A resource that an SM can run out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Registers.
@@ -19,7 +19,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Registers => "registers",
@@ -31,7 +31,7 @@ impl Limit {
     }
 }
 
-/// What an SM has room for of a launch: CTAs, by each of its resources alone.
+/// The CTAs of a launch that an SM has room for, by each of its resources alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// By registers.
@@ -51,7 +51,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// That of a launch on a GPU of `sms` SMs, as the CTA scheduler places its CTAs.
+    /// The occupancy of a launch on a GPU of `sms` SMs, as the CTA scheduler places its CTAs.
     pub fn of(launch: &KernelRecord, sm: &SmCapability, sms: u32) -> Occupancy {
         let threads = launch.block.iter().fold(1, |threads: u32, extent| threads.saturating_mul(*extent));
         let cta = SmResources::of_threads(threads, launch.registers_per_thread, launch.shared_bytes);
@@ -79,8 +79,8 @@ impl Occupancy {
         self.ctas().saturating_mul(self.warps_of_cta)
     }
 
-    /// What lets no more CTAs in: the grid where it has not as many; of several as scarce, the first of registers, shared memory, warps
-    /// and CTA slots.
+    /// The limit that lets no more CTAs in: the grid where it has not as many. Where several resources are as scarce, the first of
+    /// registers, shared memory, warps and CTA slots.
     pub fn limit(&self) -> Limit {
         let ctas = self.ctas();
         match () {
@@ -99,14 +99,14 @@ mod tests {
     use crate::sample::record;
     use balar_protocol::Frequency;
 
-    /// What a V100's SM has (CUDA C++ Programming Guide, compute capability 7.0).
+    /// The resources of a V100's SM (CUDA C++ Programming Guide, compute capability 7.0).
     const V100: SmCapability = SmCapability {
         resources: SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 },
         cta_slots: 32,
         clock: Frequency::from_hertz(1_312_000_000),
     };
 
-    /// CTAs, and what limits them, as NVIDIA's occupancy calculator gives them for compute capability 7.0.
+    /// CTAs and their limit, as NVIDIA's occupancy calculator gives them for compute capability 7.0.
     #[test]
     fn occupancy_is_that_of_the_occupancy_calculator() {
         for (threads, registers, shared_bytes, ctas, limit) in [

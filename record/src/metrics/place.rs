@@ -1,7 +1,7 @@
 //! Which units a metric is of.
 
-/// Where a metric is measured. A unit belongs to a place by what it counts, so that a user's own unit that counts as ours do has its
-/// metrics, too.
+/// The place where a metric is measured. A unit belongs to a place by its counters, so that a user's own unit that counts as ours do has
+/// the metrics of the place, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Launches themselves.
@@ -44,7 +44,7 @@ impl Place {
         Place::MigrationLink,
     ];
 
-    /// What it is called: "SM".
+    /// Its name: "SM".
     pub fn name(self) -> &'static str {
         match self {
             Place::Launch => "launch",
@@ -83,7 +83,7 @@ impl Place {
         self.signature().iter().all(|counter| has(counter))
     }
 
-    /// Does what has these counters at `location` belong to it, on a node with these GPUs?
+    /// Does a unit at `location` with these counters belong to the place, on a node with these GPUs?
     pub fn holds(self, location: &str, has: impl Fn(&str) -> bool, gpus: &[&str]) -> bool {
         let of_gpu = || gpus.iter().any(|gpu| is_in(location, gpu));
         // A memory's own row is the sum over its channels, and the host's memory has channels, too.

@@ -13,7 +13,7 @@ pub struct RollUp {
     pub what: &'static str,
     /// Units.
     pub instances: u64,
-    /// Sum over them, which saturates; of a counter that is a maximum, the greatest.
+    /// Sum over them, which saturates; for a counter that is a maximum, the greatest.
     pub sum: u64,
     /// The least.
     pub min: u64,
@@ -87,7 +87,7 @@ pub fn roll_up_as(
 mod tests {
     use super::*;
 
-    /// What three channels of two stacks count.
+    /// The counts of three channels of two stacks.
     fn rows(maximum: bool) -> Vec<StatisticRow> {
         [("gpu.hbm[0].channel[0]", 4), ("gpu.hbm[0].channel[1]", 1), ("gpu.hbm[1].channel[0]", 4)]
             .into_iter()

@@ -1,4 +1,4 @@
-//! How busy each unit is: what the picture of the node shows of its parts and links.
+//! How busy each unit is, for the parts and links in the picture of the node.
 
 use crate::metrics::node_facts::NodeFacts;
 use balar_actors::engine::SampleLayout;
@@ -27,13 +27,13 @@ const SIGNS: [(&[&str], Sign); 5] = [
     (&["busy_time"], Sign::Time),
 ];
 
-/// How busy a unit is, of counters in samples.
+/// How busy a unit is, by counters in samples.
 #[derive(Debug)]
 struct Busy {
     path: String,
-    /// By part of it that is busy by itself: its rows.
+    /// The rows of each part of it that is busy by itself.
     parts: Vec<Vec<usize>>,
-    /// What a part counts in a second at most.
+    /// The most that a part counts in a second.
     most: f64,
     /// Directions of a link: the busier one counts. Other parts count together.
     is_link: bool,
@@ -45,7 +45,7 @@ struct Busy {
 pub struct Utilisation(Vec<Busy>);
 
 impl Utilisation {
-    /// Of the units that count it.
+    /// The utilisation of the units that have such counters.
     pub fn new(layout: &SampleLayout, node: &NodeFacts) -> Utilisation {
         let busy = layout.units.iter().filter_map(|(path, range)| {
             let rows = &layout.rows[range.clone()];
@@ -100,7 +100,7 @@ impl Busy {
         } else {
             shares.iter().sum::<f64>() / shares.len() as f64
         };
-        // What is counted when it begins may exceed the stretch by a little. A tenth of a percent is enough to look at.
+        // Work that is counted when it begins may exceed the stretch by a little. A tenth of a percent is enough to look at.
         ((share * 1000.0).round() / 10.0).clamp(0.0, 100.0) as f32
     }
 }

@@ -1,4 +1,4 @@
-//! The document of a run: what `--format json` prints and stats.json holds.
+//! The document of a run, which `--format json` prints and stats.json holds.
 
 use balar_protocol::ranges::RangePath;
 use balar_protocol::statistics::KernelCounters;
@@ -16,9 +16,9 @@ const PROGRAM: &str = "balar-actors";
 /// Why a text is no document of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
-    /// What is wrong, and where.
+    /// The mistake, and its place.
     pub problem: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: &'static str,
 }
 
@@ -41,7 +41,7 @@ pub struct RunDocument {
     /// Why the run ended.
     #[serde(default)]
     pub ended_by: String,
-    /// What went wrong, in words.
+    /// The failure in words.
     #[serde(default)]
     pub problem: Option<String>,
     /// Simulated time at the end; `None` where nothing was timed.
@@ -75,7 +75,7 @@ pub struct RowReading {
     pub instances: u64,
     /// Their sum; `None` of a quotient.
     pub sum: Option<f64>,
-    /// The mean; of quotients, the quotient of the sums.
+    /// The mean; for quotients, the quotient of the sums.
     pub avg: Option<f64>,
     /// The least.
     pub min: Option<f64>,
@@ -238,9 +238,9 @@ impl RunDocument {
     ///
     /// # Errors
     ///
-    /// It is no document of a run, of another schema, or cut off.
+    /// The text is no document of a run, is a document of another schema, or is cut off.
     pub fn parse(text: &str) -> Result<RunDocument, DocumentError> {
-        /// What tells what a document is.
+        /// The fields that tell the kind of a document.
         #[derive(Deserialize)]
         struct Kind {
             schema: Option<serde_json::Value>,
@@ -276,7 +276,7 @@ impl RunDocument {
     }
 }
 
-/// What is told of a text that ends too soon, or is no JSON.
+/// The message about a text that ends too soon, or is no JSON.
 fn broken(error: &serde_json::Error) -> Option<DocumentError> {
     match error.classify() {
         serde_json::error::Category::Eof => Some(DocumentError {
@@ -285,7 +285,7 @@ fn broken(error: &serde_json::Error) -> Option<DocumentError> {
         }),
         serde_json::error::Category::Syntax => Some(DocumentError {
             problem: format!("it is no JSON: {error}"),
-            help: "expected what a run with --output DIR writes as stats.json, or prints with --format json",
+            help: "expected the stats.json of a run with --output DIR, or the output of --format json",
         }),
         _ => None,
     }

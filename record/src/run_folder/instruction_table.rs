@@ -1,4 +1,4 @@
-//! instructions.csv: what was counted of each instruction of the kernels that ran.
+//! instructions.csv: the counts of each instruction of the kernels that ran.
 
 use balar_actors::catalogue::KernelProfile;
 use balar_isa::location::InstructionLocation;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// The file's name in the folder of a run.
 pub const FILE: &str = "instructions.csv";
 
-/// What tells an instruction from others: the columns before the counters.
+/// The columns that tell an instruction from others, before the counters.
 pub const PLACE: [&str; 13] = [
     "gpu",
     "kernel",
@@ -27,9 +27,9 @@ pub const PLACE: [&str; 13] = [
     "text",
 ];
 
-/// What stands between the call sites of a chain of inlined functions.
+/// The separator between the call sites of a chain of inlined functions.
 pub const CALL_SEPARATOR: char = ';';
-/// Of a chain of calls the innermost so many are written.
+/// The number of innermost calls of a chain that are written.
 const MOST_CALLS: usize = 64;
 
 /// The place of an instruction, as the file has it. Code that is loaded several times is the same code.

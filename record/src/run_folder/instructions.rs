@@ -1,4 +1,4 @@
-//! What a run counted of each instruction, read back from the folder of the run.
+//! The counts of each instruction in a run, read back from the folder of the run.
 
 use crate::run_folder::instruction_table::{CALL_SEPARATOR, FILE, PLACE, code};
 use crate::system::failure::Failure;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The counter of warp instructions.
 pub const EXECUTED: &str = "inst_executed";
-/// What the names of reasons that cycles are charged to begin with.
+/// The beginning of the names of reasons that cycles are charged to.
 pub const STALL: &str = "stall_";
 /// The reason of cycles in which the warp issues: no stall.
 pub const ISSUE: &str = "stall_none_selected";
@@ -41,9 +41,9 @@ pub struct ProfileRow {
     pub function: String,
     /// Tells the function's code from other code.
     pub code: String,
-    /// Its address in the function; of PTX its number in the program.
+    /// Its address in the function; for PTX its number in the program.
     pub address: u64,
-    /// Of PTX, where it stands: the file and the line.
+    /// For PTX, its place: the file and the line.
     pub ptx: Option<SourceLine>,
     /// The line of a source file that it was compiled from, where the code says so.
     pub source: Option<SourceLine>,
@@ -53,7 +53,7 @@ pub struct ProfileRow {
     pub inlined_at: Vec<CallSite>,
     /// Its text.
     pub text: String,
-    /// What was counted, in the order of the columns.
+    /// The counts, in the order of the columns.
     pub counts: Vec<u64>,
 }
 
@@ -75,7 +75,7 @@ pub struct CallSite {
     pub line: SourceLine,
 }
 
-/// What ran of a function of a cubin.
+/// The instructions of a function of a cubin that ran.
 #[derive(Debug)]
 pub struct FunctionProfile<'a> {
     columns: &'a [String],
@@ -85,7 +85,7 @@ pub struct FunctionProfile<'a> {
     kernel_cycles: u64,
 }
 
-/// What ran of an instruction.
+/// The counts of an instruction that ran.
 #[derive(Debug)]
 pub struct InstructionCounts<'a> {
     columns: &'a [String],
@@ -120,7 +120,7 @@ impl InstructionProfile {
             .map_err(|(line, problem)| Failure::input(format_args!("{}, line {line}: {problem}", path.display())))
     }
 
-    /// What ran of the function of a cubin: its name, and the digest of its code.
+    /// The counts of the function of a cubin, by its name and the digest of its code.
     pub fn function(&self, name: &str, digest: u64) -> Found<'_> {
         let wanted = code(digest);
         let is_named = |row: &&ProfileRow| row.isa == "sass" && row.function == name;
@@ -159,13 +159,13 @@ impl InstructionProfile {
 }
 
 impl FunctionProfile<'_> {
-    /// What ran of the instruction at an address.
+    /// The counts of the instruction at an address.
     pub fn instruction(&self, address: u64) -> Option<InstructionCounts<'_>> {
         let counts = self.counts.get(&address)?;
         Some(InstructionCounts { columns: self.columns, counts, kernel_cycles: self.kernel_cycles })
     }
 
-    /// Warp instructions, and cycles of warps, of all of it.
+    /// Warp instructions, and cycles of warps, of the whole profile.
     pub fn sums(&self) -> (u64, u64) {
         let executed = self.counts.values().map(|counts| value(self.columns, counts, EXECUTED)).sum();
         (executed, self.counts.values().map(|counts| cycles(self.columns, counts)).sum())
@@ -210,9 +210,9 @@ fn cycles(columns: &[String], counts: &[u64]) -> u64 {
     columns.iter().zip(counts).filter(|(column, _)| column.starts_with(STALL)).map(|(_, count)| count).sum()
 }
 
-/// What of a line of the file is where.
+/// The places of fields in a line of the file.
 struct Layout {
-    /// The places of the columns of [`PLACE`], of those that are there.
+    /// The places of the columns of [`PLACE`] that are there.
     places: [Option<usize>; PLACE.len()],
     /// The first counter.
     counters: usize,
@@ -287,7 +287,7 @@ fn row(layout: &Layout, header: &csv::StringRecord, record: &csv::StringRecord, 
     })
 }
 
-/// Reads the text of a file, or says in which line what is wrong.
+/// Reads the text of a file, or says which mistake is in which line.
 pub fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| (1, error.to_string()))?.clone();

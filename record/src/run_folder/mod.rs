@@ -29,7 +29,7 @@ pub const TOPOLOGY: &str = "topology.ron";
 /// A run that was written into a folder, or its document alone.
 #[derive(Debug)]
 pub struct RunFolder {
-    /// What the user named.
+    /// The path that the user named.
     pub path: PathBuf,
     /// The document.
     pub document: RunDocument,
@@ -74,7 +74,7 @@ impl RunFolder {
         topology::parameters(&path.display().to_string(), &text, kinds).map(Some)
     }
 
-    /// What the run counted by instruction; `None` where it did not.
+    /// The counts by instruction; `None` where the run did not count them.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::{LoadOptions, PartLibrary, Topology, TopologySource};
 use std::collections::BTreeMap;
 
-/// What a topology says, by what it is about: a unit and its parameter, or the ends of a wire.
+/// The settings of a topology, by their subjects: a unit and its parameter, or the ends of a wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopologyParameters(BTreeMap<(String, String), String>);
 
@@ -18,9 +18,9 @@ pub struct ParameterDifference {
     pub what: String,
     /// Units of the row that differ in this way.
     pub units: usize,
-    /// What the first says; `None` where it has no such unit or parameter.
+    /// The value in the first topology; `None` where it has no such unit or parameter.
     pub before: Option<String>,
-    /// What the second says.
+    /// The value in the second topology.
     pub after: Option<String>,
 }
 
@@ -65,11 +65,11 @@ impl TopologyParameters {
         TopologyParameters(all)
     }
 
-    /// What `after` says differently, by row of units.
+    /// The settings that differ in `after`, by row of units.
     pub fn differences(&self, after: &TopologyParameters) -> Vec<ParameterDifference> {
         let keys: std::collections::BTreeSet<_> = self.0.keys().chain(after.0.keys()).collect();
         let mut differences: Vec<ParameterDifference> = Vec::new();
-        // By row of units, parameter, and what it was and is.
+        // By row of units, parameter, and its two values.
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for key in keys {
             let (old, new) = (self.0.get(key), after.0.get(key));
@@ -113,7 +113,7 @@ fn flatten(name: &str, text: &str, say: &mut impl FnMut(&str, String)) {
     fields.into_iter().for_each(|(field, value)| flatten(&format!("{name}.{field}"), value, say));
 }
 
-/// The text without comments, and with one space for what separates words.
+/// The text without comments, and with one space between words.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

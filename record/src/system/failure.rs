@@ -64,7 +64,7 @@ impl Failure {
         Failure { status, report: Box::new(Sentence { message, help }) }
     }
 
-    /// What is wrong, without a remedy and places in files.
+    /// The message, without a remedy and places in files.
     pub fn message(&self) -> String {
         self.report.to_string()
     }
@@ -82,10 +82,59 @@ impl Failure {
         let located = self.report.related().is_some() || self.report.labels().is_some();
         let mut text = String::new();
         let handler = GraphicalReportHandler::new_themed(theme).with_width(width).without_cause_chain();
-        if located && handler.render_report(&mut text, &*self.report).is_ok() {
+        if located && handler.render_report(&mut text, &Uncoded::of(&*self.report)).is_ok() {
             return text;
         }
         sentences(&*self.report)
+    }
+}
+
+/// A report without the codes of its mistakes: they are names of ours, and tell a user nothing that the sentences do not.
+#[derive(Debug)]
+struct Uncoded<'a> {
+    report: &'a dyn Diagnostic,
+    related: Vec<Uncoded<'a>>,
+}
+
+impl<'a> Uncoded<'a> {
+    fn of(report: &'a dyn Diagnostic) -> Uncoded<'a> {
+        let related = report.related().into_iter().flatten().map(Uncoded::of).collect();
+        Uncoded { report, related }
+    }
+}
+
+impl fmt::Display for Uncoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report.fmt(f)
+    }
+}
+
+impl std::error::Error for Uncoded<'_> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.report.source()
+    }
+}
+
+impl Diagnostic for Uncoded<'_> {
+    fn severity(&self) -> Option<miette::Severity> {
+        self.report.severity()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.report.help()
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.report.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        self.report.labels()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        let related = self.related.iter().map(|related| related as &dyn Diagnostic);
+        if self.related.is_empty() { None } else { Some(Box::new(related)) }
     }
 }
 
@@ -104,11 +153,11 @@ impl From<SimulationError> for Failure {
 /// Columns of a report that does not go to a terminal.
 const PIPE_WIDTH: usize = 120;
 
-/// What to do about a bug.
+/// The remedy for a bug.
 pub const BUG: &str =
     "this is a bug in balar-actors: please report it with the command line, the topology and this text";
 
-/// What to do about a unit of the user's own that broke a rule.
+/// The remedy for a unit of the user's own that broke a rule.
 pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
      message leads to it (docs/prototyping.md)";
 
@@ -142,5 +191,34 @@ mod tests {
         assert_eq!(failure.status, ExitStatus::Bug);
         let text = failure.text(GraphicalTheme::unicode_nocolor(), PIPE_WIDTH);
         assert!(text.starts_with("error: the coordinator ended without a report\nhelp: this is a bug"), "{text}");
+    }
+
+    /// A mistake with a place, and the list of such, as topologies have them.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Coded(&'static str, Vec<Coded>);
+
+    impl Diagnostic for Coded {
+        fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+            Some(Box::new("topology::UnknownParameter"))
+        }
+
+        fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+            Some(Box::new("the nearest name is `clock`"))
+        }
+
+        fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+            Some(Box::new(self.1.iter().map(|coded| coded as &dyn Diagnostic)))
+        }
+    }
+
+    #[test]
+    fn codes_of_mistakes_are_not_shown() {
+        let failure = Failure::diagnosed(Coded("1 error", vec![Coded("there is no parameter `clok`", Vec::new())]));
+        let text = failure.text(GraphicalTheme::unicode_nocolor(), PIPE_WIDTH);
+        for said in ["1 error", "there is no parameter `clok`", "help: the nearest name is `clock`"] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        assert!(!text.contains("topology::"), "{text}");
     }
 }

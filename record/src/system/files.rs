@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {cause}", .path.display())]
 pub struct WriteError {
-    /// What was to be written.
+    /// The file that was to be written.
     pub path: PathBuf,
     /// Why it was not.
     pub cause: io::Error,
@@ -71,7 +71,7 @@ fn damaged(problem: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Writes a file: beside its place, then renamed into it, so that an end in between leaves what was there before.
+/// Writes a file: beside its place, then renamed into it, so that an interruption leaves the earlier file as it was.
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ fn whole(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -
         let mut writer = BufWriter::with_capacity(1 << 16, file);
         contents(&mut writer).and_then(|()| writer.flush())
     };
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&target).ok();
     if known.as_ref().is_some_and(|metadata| !metadata.is_file()) {

@@ -1,4 +1,4 @@
-//! A process that outlives the simulator and removes what it leaves if it is killed.
+//! A process that outlives the simulator and removes its folder or shared memory if the simulator is killed.
 //!
 //! The folder of a run must exist as long as the program may load files from it, and the shared memory of `--live` as long as others may
 //! open it by its name, so they cannot be removed early. SIGKILL, which cannot be caught, must not leave them behind either.
@@ -17,7 +17,7 @@ pub const CLEAR_AWAY: &str = "clear-away";
 pub struct Janitor(Child);
 
 impl Janitor {
-    /// Starts that of a folder.
+    /// Starts the janitor of a folder.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl Janitor {
         Janitor::with(&[folder.as_os_str()])
     }
 
-    /// Starts that of a shared-memory object.
+    /// Starts the janitor of a shared-memory object.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What the program has to do with the system that it runs on: its exit code, reports on stderr, files, the terminal, and a process that
-//! clears away behind it.
+//! The program's dealings with the operating system: its exit code, reports on stderr, files, the terminal, and a process that clears away
+//! behind it.
 //!
 //! **Invariant:** nothing here knows of the record of a run, of options and of commands.
 

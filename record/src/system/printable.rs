@@ -1,4 +1,4 @@
-//! The filter for text that people see: names of a foreign file may hold what a terminal obeys.
+//! The filter for text that people see: names of a foreign file may hold characters that a terminal obeys.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ pub fn printable_name(name: &str) -> Cow<'_, str> {
     escaped(name, char::is_control)
 }
 
-/// Writes what it is given with its control characters written out.
+/// Writes text with its control characters written out.
 #[derive(Debug)]
 pub struct Printable<W> {
     inner: W,
@@ -47,7 +47,7 @@ pub struct Printable<W> {
 const LEAD: u8 = 0xc2;
 
 impl<W: Write> Printable<W> {
-    /// What a stream is written through.
+    /// A filter in front of a stream.
     pub fn new(inner: W) -> Printable<W> {
         Printable { inner, has_lead: false }
     }

@@ -41,7 +41,7 @@ fn to_bytes(table: &Table, bytes: &mut (impl Write + Send)) -> Result<()> {
     writer.close().map(drop)
 }
 
-/// What a column holds.
+/// The type of a column's values.
 fn kind(table: &Table, column: usize) -> PhysicalType {
     let mut cells = table.rows.iter().map(|row| &row[column]).filter(|cell| **cell != Cell::Empty).peekable();
     if cells.peek().is_none() || cells.clone().any(|cell| matches!(cell, Cell::Text(_))) {

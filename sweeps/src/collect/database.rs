@@ -2,9 +2,9 @@
 //!
 //! | table | a row for |
 //! |---|---|
-//! | `sweep` | something that is known of the sweep, as name and value |
+//! | `sweep` | a fact about the sweep, as name and value |
 //! | `point` | a point |
-//! | `setting` | what a point sets something to, with the number and the unit that the value is, where it is one |
+//! | `setting` | a setting of a point; where its value is a number with a unit, also the number and the unit |
 //! | `kernel` | a kernel of a point, with its counters |
 //! | `statistic` | a counter of a row of units of a point |
 //! | `metric` | a metric of a row of units of a point |
@@ -139,7 +139,7 @@ impl Database {
     }
 }
 
-/// A count as SQLite has it: numbers of 63 bits. What is greater is the greatest.
+/// A count as SQLite has it: a number of 63 bits. A greater count becomes the greatest.
 fn whole(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -31,13 +31,13 @@ pub const HAS_PARQUET: bool = cfg!(feature = "parquet");
 pub struct Collecting {
     /// Columns of results.csv beside the usual ones.
     pub columns: Vec<WantedColumn>,
-    /// What the chart shows: one of [`PLOTTED`], or the name of a column.
+    /// The value in the chart: one of [`PLOTTED`], or the name of a column.
     pub plot: Option<String>,
     /// Parquet files, too?
     pub parquet: bool,
 }
 
-/// What was collected.
+/// The collected results.
 #[derive(Clone, Debug)]
 pub struct Collected {
     /// A row for each point.
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// A sweep of `a`, all points of which are finished but the second.
+    /// A sweep of `a`, in which all points but the second are finished.
     pub(super) fn collected(values: &[&str], columns: &[WantedColumn]) -> (tempfile::TempDir, Table) {
         let parent = tempfile::tempdir().expect("a folder");
         let folder = SweepFolder::open(parent.path(), definition(values), false).expect("opened");

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
-/// What is shown unless something else is asked for.
+/// The value in the chart unless another one is asked for.
 pub const TIME_METRIC: &str = "kernel_time_ps";
-/// What every sweep can show, besides its own columns.
+/// The values that every sweep can show, besides its own columns.
 pub const PLOTTED: [&str; 4] = [TIME_METRIC, "sim_time_ps", "kernel_cycles", "warp_instructions"];
 
 /// Values that span more than this are shown by their logarithms.
@@ -39,7 +39,7 @@ impl Parameter {
                 let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let scale = if least > 0.0 && most / least > WIDE { Scale::Logarithmic } else { Scale::FromZero };
                 if least < 0.0 {
-                    // The axis has no place for what is below zero.
+                    // The axis has no place for values below zero.
                     by_name(&values)
                 } else {
                     (numbers, scale, unit)
@@ -154,7 +154,7 @@ fn swept(folder: &SweepFolder) -> Vec<Parameter> {
     swept.into_iter().map(|(_, parameter)| parameter).collect()
 }
 
-/// What the axis upward is called, and by what values are multiplied: times are in a unit that suits them.
+/// The name of the axis upward, and the factor of its values: times are in a unit that suits them.
 fn axis_of(metric: &str, most: f64) -> (String, f64) {
     let Some(name) = metric.strip_suffix("_ps") else { return (metric.to_owned(), 1.0) };
     let units = [(1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns")];
@@ -162,7 +162,7 @@ fn axis_of(metric: &str, most: f64) -> (String, f64) {
     (format!("{}, {unit}", name.replace('_', " ")), 1.0 / size)
 }
 
-/// What runs where.
+/// The title: the program and the node.
 fn title(folder: &SweepFolder) -> String {
     let definition = &folder.definition;
     let option = |name: &str| {

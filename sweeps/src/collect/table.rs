@@ -24,7 +24,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// As files have it: the shortest text that reads as the same number.
+    /// The value as files have it: the shortest text that reads as the same number.
     pub fn text(&self) -> String {
         match self {
             Cell::Empty => String::new(),
@@ -34,7 +34,7 @@ impl Cell {
         }
     }
 
-    /// As a number; that of a text is what it says.
+    /// The value as a number; a text is read as one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Empty => None,
@@ -105,7 +105,7 @@ const LAST: [&str; 9] = [
     "warp_instructions",
 ];
 
-/// What results.csv has of a point.
+/// A row of results.csv.
 pub(super) struct PointRow {
     cells: Vec<Cell>,
     /// For each column that is asked for: its value by location.

@@ -190,7 +190,7 @@ fn programs_that_fail() {
         says("program_without_its_kernel", &called, 3, &["cudaLaunchKernel", "vectorAdd"]);
     }
 
-    // What a kernel cannot reach does not matter to it; what it can is an error where it is launched.
+    // Code that a kernel cannot reach does not matter to it; other mistakes are errors where the kernel is launched.
     let refused = "\tcall absent;";
     let declared = kernel("", "").replace("\n.visible", "\n.func absent();\n.visible");
     let other = kernel("", refused).split_once(".visible").map(|(_, rest)| rest.replace("vectorAdd", "other"));

@@ -1,4 +1,4 @@
-//! `--detail` by the command line: what it prints, what it refuses, and replays.
+//! `--detail` by the command line: its output, its refusals, and replays.
 
 use crate::call::{Called, call};
 use serde_json::Value;

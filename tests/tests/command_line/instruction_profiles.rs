@@ -1,4 +1,4 @@
-//! `--profile-instructions` and `disassemble --run`: what instructions did in a run, beside the machine code.
+//! `--profile-instructions` and `disassemble --run`: the counts of instructions in a run, beside the machine code.
 
 use crate::call::{call, call_in};
 use balar_tests::assert_snapshot;

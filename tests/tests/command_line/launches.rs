@@ -1,4 +1,4 @@
-//! What is counted by launch, in sections, the document and the formats of profilers.
+//! Counts by launch, in sections, the document and the formats of profilers.
 
 use crate::call::call;
 use serde_json::Value;

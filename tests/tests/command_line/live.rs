@@ -1,9 +1,9 @@
-//! `--live` and `watch`, by real processes: what they say, whom they refuse, and that nothing of them stays or changes a result.
+//! `--live` and `watch`, by real processes: their output, their refusals, and that nothing of them stays or changes a result.
 #![expect(clippy::disallowed_types, reason = "the tests wait for processes in real time")]
 
 use crate::call::{Called, call, call_in};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -225,7 +225,7 @@ fn watchers_do_not_touch_the_run() {
     let mut run = Running::start(LONG);
     run.wait_until_it_moves();
     let pid = run.child.id();
-    // Two watchers in terminals of their own, of which one is killed.
+    // Two watchers in terminals of their own. One of them is killed.
     let watchers = [(); 2].map(|()| {
         let program = env!("CARGO_BIN_EXE_command-line-under-test");
         let line = format!("stty cols 100 rows 30 && exec {program} watch {pid}");
@@ -235,7 +235,7 @@ fn watchers_do_not_touch_the_run() {
     });
     let [mut first, mut second] = watchers;
     for watcher in [&mut first, &mut second] {
-        // What it draws first is the name of the run.
+        // It draws the name of the run first.
         let mut seen = Vec::new();
         let mut output = watcher.stdout.take().expect("piped");
         let mut byte = [0];
@@ -290,6 +290,67 @@ fn a_killed_simulator_leaves_no_shared_memory() {
     assert_eq!((called.code, called.stdout.as_str()), (2, ""));
     let text = format!("error: no run with --live has process number {}", run.child.id());
     assert!(called.stderr.starts_with(&text), "{}", called.stderr);
+}
+
+#[test]
+fn connections_without_the_token_keep_nobody_out() {
+    let run = Running::start(LONG);
+    // Twice as many as there is room for: silent ones, and those that have begun a request.
+    let idle: Vec<TcpStream> = (0..128)
+        .map(|number| {
+            let mut stream = run.connect();
+            if number % 2 == 1 {
+                stream.write_all(b"GET /api/state HTTP/1.1\r\n").expect("sent");
+            }
+            stream
+        })
+        .collect();
+    let mut events = run.connect();
+    let (port, token) = (run.port, &run.token);
+    write!(events, "GET /api/events?token={token} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").expect("sent");
+    let mut first = [0; 15];
+    events.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+    assert_eq!(run.ask("GET", "/api/state").0, 200);
+    // The oldest were sent away for it, without a byte.
+    for mut stream in idle.iter().take(64) {
+        let read = stream.read(&mut [0; 64]).or_else(|error| match error.kind() {
+            // What it has sent was not read.
+            ErrorKind::ConnectionReset => Ok(0),
+            _ => Err(error),
+        });
+        assert_eq!(read.expect("it is closed"), 0);
+    }
+    // Who has shown the token stays, whoever comes then.
+    let more: Vec<TcpStream> = (0..128).map(|_| run.connect()).collect();
+    assert_eq!(run.post("/api/pause")["held"], true);
+    let mut seen = Vec::new();
+    let mut part = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains("\"phase\":\"held\"") {
+        let read = events.read(&mut part).expect("events go on");
+        assert!(read > 0, "it was sent away");
+        seen.extend_from_slice(&part[..read]);
+    }
+    drop((idle, more));
+}
+
+#[test]
+fn a_run_goes_on_whose_name_for_shared_memory_is_taken() {
+    // A folder is not removed as an object of shared memory is.
+    let script = r#"mkdir /dev/shm/balar-actors.$$ && echo $$ && exec "$0" --topology v100_node --workload vectoradd:elements=256 --live"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_command-line-under-test")]).env_remove("RUST_LOG");
+    let output = command.stdin(Stdio::null()).output().expect("sh is everywhere");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let (pid, result) = stdout.split_once('\n').expect("a process number");
+    let taken = format!("/dev/shm/balar-actors.{pid}");
+    std::fs::remove_dir(&taken).expect("it is left alone");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(result.contains("vectorAdd"), "{result}");
+    let told = format!("live: the run is not published in shared memory: {taken} of the user with number ");
+    assert!(stderr.starts_with(&told), "{stderr}");
+    assert!(stderr.contains("\nlive: http://127.0.0.1:") && !stderr.contains("balar-actors watch"), "{stderr}");
 }
 
 /// The result without what may differ between two runs, and the series.

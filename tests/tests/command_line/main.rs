@@ -1,4 +1,4 @@
-//! What the command line does and prints.
+//! The effects and the output of the command line.
 
 mod asynchronous_copies;
 mod bad_input;
@@ -10,7 +10,9 @@ mod hot_spots;
 mod instruction_profiles;
 mod launches;
 mod live;
+mod log;
 mod main_job;
+mod new_unit;
 mod perfetto;
 mod printed;
 mod red_team;

@@ -1,4 +1,4 @@
-//! The main job by the command line: where it works, what it prints, and the fields of the result document.
+//! The main job by the command line: where it works, its output, and the fields of the result document.
 
 use crate::call::{call, call_in};
 use balar_tests::TOPOLOGIES;

@@ -1,4 +1,4 @@
-//! Pins what the binary prints: the tables of a run, and the catalogues.
+//! Pins the output of the binary: the tables of a run, and the catalogues.
 
 use crate::call::call;
 use balar_tests::assert_snapshot;

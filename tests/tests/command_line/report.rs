@@ -124,9 +124,17 @@ fn a_workload_of_managed_memory_has_its_panels() {
     assert_eq!((called.code, &*called.stderr), (0, ""));
     let page = page(path, "page.html");
     assert!(sections(&page).contains(&"unified-memory"), "{:?}", sections(&page));
-    for wanted in ["Pages of managed memory by allocation", "migration_link.to_device", "batches of faults"] {
+    let wanted = [
+        "Managed allocations, in the order in which the program made them",
+        "of these, chosen by the prefetcher",
+        "migration_link.to_device",
+        "batches of faults",
+    ];
+    for wanted in wanted {
         assert!(page.contains(wanted), "{wanted} is missing");
     }
+    // GMMUs of this node report no uses.
+    assert!(!page.contains("without a report of their use"), "what is not known is not shown");
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn mistakes_are_named() {
     let long = ["--topology", "v100_node", "--workload", "gemm:size=4096", "--quiet", "--report", "nowhere/p.html"];
     refused("report_of_a_run_that_cannot_be_written", &long);
     assert!(!path.join("p.html").exists(), "nothing is written");
-    // What is broken in a folder is named; a topology that cannot be read leaves a note.
+    // A broken file in a folder is named; a topology that cannot be read leaves a note.
     fs::write(path.join("out/samples.jsonl"), "{\n").expect("written");
     refused("report_of_broken_samples", &["report", "out", "--output", "p.html"]);
     fs::remove_file(path.join("out/samples.jsonl")).expect("removed");

@@ -1,4 +1,4 @@
-//! `--sample-interval`: what units have counted as time series, in each of its forms.
+//! `--sample-interval`: the counts of units as time series, in each of its forms.
 
 use crate::call::{Called, call_in};
 use balar_tests::assert_snapshot;
@@ -69,7 +69,7 @@ fn five_million_elements_have_a_series_that_ends_with_the_totals() {
     assert_eq!(number(last, "warps_launched"), 5_000_000_u64.div_ceil(256) * 256 / 32);
     assert_eq!(number(last, "thread_inst_executed"), 32 * number(last, "inst_executed"));
 
-    // While the kernel runs, rows say so; a launch has rows of its own, of which the last one has what its record has.
+    // While the kernel runs, rows say so; a launch has rows of its own, and the last of them has the values of its record.
     let of_kernel: Vec<_> = gpu.iter().filter(|row| row["kernel"] == "vectorAdd").collect();
     assert!(of_kernel.len() > 50, "{} rows", of_kernel.len());
     assert!(of_kernel.iter().all(|row| row["launch"] == 0 && row["context"] == 0 && row["kernels"] == 1));

@@ -75,7 +75,7 @@ fn every_combination_is_a_point_and_a_run_of_its_own() {
     assert_eq!(column(sweep.join("results.csv"), "gpu.clock"), ["500 MHz", "500 MHz", "1312 MHz", "1312 MHz"]);
     assert_eq!(column(sweep.join("results.csv"), "workload.elements"), ["256", "512", "256", "512"]);
     assert_eq!(column(sweep.join("results.csv"), "status"), ["done"; 4]);
-    // What the last point found is what a run of the same finds.
+    // The results of the last point are the results of the same run.
     let fixed = [
         "--topology",
         "v100_node",
@@ -130,6 +130,52 @@ fn every_combination_is_a_point_and_a_run_of_its_own() {
     );
     assert_eq!(count("SELECT count(DISTINCT point) FROM metric WHERE metric = 'dram.bytes_rd'"), 4);
     assert!(count("SELECT count(*) FROM statistic WHERE point = 0 AND statistic = 'inst_executed'") > 0);
+}
+
+/// What follows from a number of units is noted once for each value; a number that no wiring has fails its point alone.
+#[test]
+fn the_number_of_units_of_a_row_is_swept() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path();
+    let node = ["--topology", "v100_node", "--workload", "vectoradd:elements=4096", "--set", "gpu.l2.count=32,64,33"];
+    let called = sweep(path, &[&node[..], &["--output", "out", "--format", "csv"]].concat());
+    let note = "note: gpu.crossbar.address_hash follows --set gpu.l2.count=64: the 5 bits of 32 slices, and below them one of the set \
+                number; not measured\n";
+    assert_eq!((called.code, called.stderr.matches(note).count()), (1, 1), "{}", called.stderr);
+    assert!(called.stderr.contains("error: point 2 (gpu.l2.count=33): bad configuration"), "{}", called.stderr);
+    let refused = read(path.join("out/points/0002/stderr.txt"));
+    assert!(refused.contains("`gpu.l2.count` can be 32 or 36"), "{refused}");
+    let results = path.join("out/results.csv");
+    assert_eq!(column(&results, "gpu.l2.count"), ["32", "64", "33"]);
+    assert_eq!(column(&results, "status"), ["done", "done", "bad_configuration"]);
+    assert!(read(path.join("out/plot.svg")).contains("gpu.l2.count"));
+    assert_eq!(read(path.join("out/points/0001/stderr.txt")), note);
+
+    let checked = call_in(path, &["topology", "check", "v100_node", "--set", "gpu.l2.count=64"]);
+    let units = "v100_node: 162 units, 389 wires, shortest wire 2980 ps\n";
+    assert_eq!((checked.code, checked.stdout), (0, format!("{units}{note}")));
+}
+
+/// No single one of these numbers fits the others that the file has.
+#[test]
+fn numbers_of_units_that_go_together_are_accepted_together() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path();
+    let point = r#"{"gpu.count": "1", "command_link.count": "1", "data_link.count": "1", "migration_link.count": "1"}"#;
+    fs::write(path.join("points.ron"), format!("[{point}]")).expect("written");
+    let node = ["--topology", "two_v100_node", "--workload", "vectoradd:elements=4096", "--points-file", "points.ron"];
+    let called = sweep(path, &[&node[..], &["--output", "out"]].concat());
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{}", called.stdout);
+    assert_eq!(column(path.join("out/results.csv"), "status"), ["done"]);
+}
+
+#[test]
+fn a_misspelt_number_of_units_is_told_before_the_first_point() {
+    let folder = TempDir::new().expect("a folder");
+    let called = sweep(folder.path(), &["--topology", "v100_node", "--set", "gpu.l2.cout=32,64", "--output", "out"]);
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    assert!(called.stderr.contains("the row `l2` has no `cout`"), "{}", called.stderr);
+    assert!(called.stderr.contains("`gpu.l2.count`") && !folder.path().join("out").exists(), "{}", called.stderr);
 }
 
 #[test]
@@ -392,7 +438,7 @@ fn parts_make_the_same_whole() {
     let collected = call_in(path, &["sweep", "collect", "parts"]);
     assert_eq!((collected.code, collected.stderr.as_str()), (0, "1 of 4 points are not finished\n"));
     assert_eq!(column(path.join("parts/results.csv"), "status"), ["done", "not_run", "done", "done"]);
-    // Two that do all of it share what is left, and both end when it is done.
+    // Two that do all of it share the remaining points, and both end when it is done.
     let whole = [&SMALL[..], &["--output", "parts"]].concat();
     let other = start(path, &whole);
     assert_eq!(sweep(path, &whole).code, 0);

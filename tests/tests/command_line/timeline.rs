@@ -1,4 +1,4 @@
-//! `--timeline`: what is in the trace agrees with the statistics of the run, and nothing else changes.
+//! `--timeline`: the trace agrees with the statistics of the run, and nothing else changes.
 
 use crate::call::{Called, call_in};
 use crate::perfetto::{Slice, Timeline, read};

@@ -36,7 +36,7 @@ fn the_studies_are_listed() {
     let called = call(&["validate"]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));
     assert_snapshot("cli", "validate", &called.stdout);
-    // The help says of each study what the list says.
+    // The help says the same of each study as the list.
     let help = call(&["validate", "--help"]).stdout;
     for study in STUDIES {
         assert!(help.contains(&format!("  {}  ", study.name)) && help.contains(study.duration), "{help}");

@@ -53,7 +53,7 @@ const PROGRAMS: &[Program] = &[
     program("stream_capture", "PASS capture\n"),
     program("graphs", "PASS graphs: 4 calls of the host function\n"),
     program("conditional_graphs", "PASS conditional graphs: 14 launches\n"),
-    // 3 blocks of 2 threads, each of which has 16 descendants, and one more.
+    // 3 blocks of 2 threads; each thread has 16 descendants, and there is one more.
     program("dynamic_parallelism", "tail after 96 leaves\nPASS dynamic parallelism: 97 leaves\n"),
     // Thread t makes 26 + 63 t of each of 512 elements, for t from 0 to 3.
     program("host_threads", "PASS host threads: total 246784\n"),
@@ -287,7 +287,7 @@ fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler,
     }
 }
 
-/// Runs a program on a simulated node; says what is not as it should be.
+/// Runs a program on a simulated node; says what went wrong.
 fn run(program: &Program, executable: &Path, topology: &str, expected: &str) -> Result<(), String> {
     run_with(program, executable, &["--topology".as_ref(), topology.as_ref()], expected)
 }

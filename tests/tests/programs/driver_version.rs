@@ -1,4 +1,4 @@
-//! A node whose driver is older than the newest: what programs are told, and which functions and runtimes there are.
+//! A node whose driver is older than the newest: the version that programs are told, and the functions and runtimes that there are.
 
 use assert_cmd::Command;
 use std::fs;
@@ -33,7 +33,7 @@ int main() {
 }
 "#;
 
-/// What the program prints on a node with these settings, and what is said on stderr.
+/// The output of the program on a node with these settings, and the messages on stderr.
 fn run(folder: &Path, settings: &[&str]) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
     command.args(["run", "--quiet", "--topology", "v100_node"]).args(settings).args(["--", "./program"]);

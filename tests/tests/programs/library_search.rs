@@ -102,7 +102,7 @@ fn libraries_by_name_by_path_and_by_rpath_are_the_simulators() {
     let requests = processes.iter().copied().flatten().chain(&["libcudart.so"]);
     let expected: String = requests.map(|request| format!("{request}: code 0, 1 devices\n")).collect();
     assert_eq!(run(&folder, &["./script"]), expected);
-    // Others than the simulator's stay what they are.
+    // Libraries other than the simulator's stay as they are.
     assert!(
         run(&folder, &["./loader", "libcudart.so.10.2"]).contains("libcudart.so.10.2: cannot open shared object file")
     );

@@ -1,4 +1,4 @@
-//! Programs with line information, as compilers leave it in PTX and machine code: what `hotspots` tells of their lines.
+//! Programs with line information, as compilers leave it in PTX and machine code: the lines that `hotspots` tells.
 
 use crate::cuda_toolchain::{Compiler, Toolchain};
 use std::time::Duration;

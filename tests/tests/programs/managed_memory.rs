@@ -1,7 +1,7 @@
-//! Programs that use managed memory by their own pointers, on a node that moves its pages: what they access is seen as it happens.
+//! Programs that use managed memory by their own pointers, on a node that moves its pages: their accesses are seen as they happen.
 //!
 //! Where the system refuses to tell of accesses (userfaultfd), a program says so and its managed memory is taken to be used by the host
-//! between its waits: the tests of what is seen then end with a word on standard error, the others hold all the same.
+//! between its waits. Tests of seen accesses then end with a message on standard error; the others hold all the same.
 
 #![expect(clippy::print_stderr, reason = "says which test has found nothing to test")]
 
@@ -188,7 +188,7 @@ fn copies_and_fills_bring_their_pages() {
     }
     // The fill makes its pages on the GPU: none comes from the host before that has touched some.
     assert!(outcome.transfers.first().is_some_and(|transfer| transfer.to_host), "{:?}", outcome.transfers);
-    // What the host had changed goes there with the copies.
+    // The host's changes go there with the copies.
     let caused = outcome.transfers.iter().filter(|transfer| !transfer.to_host);
     assert!(caused.clone().count() > 0 && caused.clone().all(|transfer| transfer.cause == "program"));
 }
@@ -204,7 +204,7 @@ fn a_batch_of_prefetches_moves_each_range_to_its_place() {
             outcome.transfers.iter().filter(move |transfer| transfer.cause == "program" && transfer.to_host == to_host);
         asked.map(|transfer| transfer.kib).collect::<Vec<_>>()
     };
-    // Both leaves of the first allocation go, of which one comes back; the other allocation is where it is to be.
+    // Both leaves of the first allocation go, and one comes back; the other allocation is where it is to be.
     assert_eq!((prefetched(false), prefetched(true)), (vec![64, 64], vec![64]));
     // Three ranges, one, and one that was discarded.
     assert_eq!(outcome.statistic("user_prefetches"), 5);

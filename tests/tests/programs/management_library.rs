@@ -1,4 +1,4 @@
-//! What programs are told by NVML: the same facts as by CUDA, and the simulation's own figures.
+//! The answers of NVML to programs: the same facts as by CUDA, and the simulation's own figures.
 
 use assert_cmd::Command;
 use serde_json::Value;

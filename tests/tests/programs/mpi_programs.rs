@@ -45,7 +45,7 @@ fn a_rank_that_is_killed_in_the_middle_ends_the_program_and_not_the_simulator() 
     let program = toolchain.build_mpi("ranks", LIMIT).expect("builds");
     for topology in ["v100_node", "two_v100_node"] {
         let (code, out, said) = run(&toolchain, topology, 4, &program, &["kill"]);
-        // What mpiexec makes of the signal SIGKILL, number 9.
+        // The exit code that mpiexec makes of the signal SIGKILL, number 9.
         assert_eq!(code, 9, "{topology}: {out}{said}");
         assert!(said.contains("--- balar-actors: mpiexec"), "the statistics are there: {said}");
     }

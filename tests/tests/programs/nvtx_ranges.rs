@@ -1,5 +1,5 @@
-//! NVTX: kernels are of the ranges that their threads were in, and `--detail nvtx=NAME` times what a program does within them. A recorded
-//! trace knows of ranges.
+//! NVTX: kernels belong to the ranges that their threads were in, and `--detail nvtx=NAME` times the work of a program within them. A
+//! recorded trace knows of ranges.
 
 use assert_cmd::Command;
 use std::path::Path;

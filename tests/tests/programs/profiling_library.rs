@@ -1,4 +1,4 @@
-//! What a profiler is told by CUPTI: the calls of a program, and the work of devices with its simulated times.
+//! The records of CUPTI for a profiler: the calls of a program, and the work of devices with its simulated times.
 
 use assert_cmd::Command;
 use std::fs;

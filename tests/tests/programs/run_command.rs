@@ -53,7 +53,7 @@ fn the_statistics_go_to_a_folder_or_to_stderr() {
     let (header, text) = said.split_once('\n').expect("lines");
     assert_eq!(header, "--- balar-actors: tunnel-client on v100_node ---");
     let printed: serde_json::Value = serde_json::from_str(text).expect("a document");
-    // The same run twice: what is simulated does not depend on when the program was scheduled.
+    // The same run twice: the simulation does not depend on when the program was scheduled.
     assert_eq!(printed["statistics"], document["statistics"]);
     assert_eq!(printed["sim_time_ps"], document["sim_time_ps"]);
 }

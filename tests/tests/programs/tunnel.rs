@@ -53,7 +53,7 @@ impl Node {
             page_bytes,
             arena: None,
             control: control.clone(),
-            report: Box::new(move |text| said.lock().expect("no panic").push(text.to_owned())),
+            report: Arc::new(move |text| said.lock().expect("no panic").push(text.to_owned())),
         };
         let mut server = Server::listen(&folder.socket(), options).expect("listens");
         let thread = std::thread::spawn(move || {
@@ -71,7 +71,7 @@ impl Node {
                             None => under_way.push(request.thread),
                         }
                     }
-                    // Simulated time goes on: what waits returns.
+                    // Simulated time goes on: waiting calls return.
                     Next::Waiting => {
                         counts.waiting += 1;
                         for thread in under_way.drain(..) {
@@ -115,7 +115,7 @@ fn server() -> (SocketFolder, Control, Server) {
         page_bytes: 4096,
         arena: None,
         control: control.clone(),
-        report: Box::new(|text| panic!("{text}")),
+        report: Arc::new(|text| panic!("{text}")),
     };
     let server = Server::listen(&folder.socket(), options).expect("listens");
     (folder, control, server)

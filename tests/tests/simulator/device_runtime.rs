@@ -1,4 +1,4 @@
-//! What kernels ask of the device runtime: printed text, memory of their own, assertions.
+//! Kernels' requests to the device runtime: printed text, memory of their own, assertions.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{RunResult, simulate_program};

@@ -1,4 +1,4 @@
-//! Kernels that access pinned and managed memory, and what lies beside allocations.
+//! Kernels that access pinned and managed memory, and bytes beside allocations.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
@@ -58,7 +58,7 @@ fn the_host_reads_and_writes_managed_memory_itself() {
         double(first, second),
         call(Call::DeviceSynchronize),
         read_managed(second, BYTES),
-        // A part of what the kernel wrote is overwritten before the next one reads it.
+        // A part of the kernel's writes is overwritten before the next one reads it.
         write_managed(second, vec![0; 64]),
         double(second, first),
         call(Call::DeviceSynchronize),

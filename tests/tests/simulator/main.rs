@@ -1,4 +1,4 @@
-//! Units, the topology language and what kernels ask of a node, by the library.
+//! Units, the topology language and kernels' requests to a node, by the library.
 
 mod bad_topologies;
 mod barriers;
@@ -7,6 +7,7 @@ mod device_runtime;
 mod host_memory;
 mod managed_memory;
 mod own_units;
+mod row_counts;
 mod sm_resources;
 mod textures;
 mod topologies;

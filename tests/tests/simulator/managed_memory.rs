@@ -136,7 +136,7 @@ impl Run {
 fn a_page_of_one_gpu_goes_to_the_other_through_the_host() {
     let run = Program::new(2).double(0, 0, 0).double(1, 0, 1).read(1).run("two_v100_node", &[]);
     run.expect(&[4]);
-    // The host reads what GPU 1 has made; it has not written that array before.
+    // The host reads the values that GPU 1 has made; it has not written that array before.
     let hops = run.hops();
     assert_eq!(hops[0], ("in 0".to_owned(), LEAF_KIB));
     assert_eq!(hops.last(), Some(&("out 1".to_owned(), LEAF_KIB)));

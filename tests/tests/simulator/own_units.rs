@@ -1,4 +1,4 @@
-//! Kinds of units of a user's own that provide what a GPU is made of: nothing knows units by the names of their kinds.
+//! Kinds of units of a user's own that provide the parts of a GPU: nothing knows units by the names of their kinds.
 
 use balar_actors::catalogue::{
     BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, SmCapability, SmResources, Surroundings,

@@ -1,11 +1,11 @@
-//! What an SM has for CTAs stands at the SM: an override of it is what the scheduler, the driver and the SM itself go by.
+//! The resources of an SM for CTAs are declared at the SM: the scheduler, the driver and the SM itself follow an override of them.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{CodeChoice, RunResult, SimulationError, check_units, describe};
 use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in_with, parameters};
 
-/// A triad of 1172 CTAs of eight warps: fourteen for each of the 84 SMs, so that what an SM has room for limits what is resident.
+/// A triad of 1172 CTAs of eight warps: fourteen for each of the 84 SMs, so that the resources of an SM limit the resident CTAs.
 const STREAM: &str = "operation=triad,elements=300000,block=256,launches=1";
 
 /// Runs a workload on a V100 with these overrides.

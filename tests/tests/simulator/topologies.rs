@@ -239,7 +239,7 @@ fn the_built_in_nodes_are_those_of_the_study() {
         let SmResources { threads, warps, registers, shared_bytes } = sm.resources;
         let shared = if gpus[0].compute_capability == (6, 0) { 64 << 10 } else { 96 << 10 };
         assert_eq!((threads, warps, registers, shared_bytes, sm.cta_slots), (2048, 64, 65536, shared, 32));
-        // The wires of what is busy while kernels run are no shorter than a value epoch; only those towards the host are.
+        // Wires of units that are busy while kernels run are no shorter than a value epoch; only those towards the host are.
         assert_eq!(topology.minimum_latency(), Some(SimTime(2_980)));
         let host = |end: &WireEnd| topology.units[end.unit.0 as usize].part.is_empty();
         let busy = topology.wires.iter().filter(|wire| !(host(&wire.a) && host(&wire.b)));

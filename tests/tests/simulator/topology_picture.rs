@@ -1,4 +1,4 @@
-//! The picture of a topology: what it shows, and that nothing in it hides anything else.
+//! The picture of a topology: its contents, and that nothing in it hides anything else.
 
 use balar_actors::catalogue::{Capability, UnitDefinition};
 use balar_actors::kinds::UNITS;
@@ -228,7 +228,7 @@ fn sizes_clocks_and_rates_are_those_of_the_topology() {
         "84 SMs \u{b7} 1312 MHz \u{b7} L1 128 KiB \u{b7} 64 warps",
         "GPU 0 \u{b7} compute capability 7.0 \u{b7} SMs at 1312 MHz",
         "L2 6 MiB \u{b7} 32 slices of 192 KiB \u{b7} 1312 MHz",
-        "device memory 16 GiB \u{b7} 898 GB/s \u{b7} 4 \u{d7} HbmStack \u{b7} 877 MHz",
+        "device memory 16 GiB \u{b7} 898 GB/s \u{b7} 4 \u{d7} hbm \u{b7} 877 MHz",
         "15.75 GB/s \u{b7} 23.84 ns",
         "crossbar \u{b7} 1200 MHz \u{b7} 64 B in, 32 B out a cycle and port",
         "85.3 GB/s",
@@ -240,22 +240,25 @@ fn sizes_clocks_and_rates_are_those_of_the_topology() {
         "56 SMs \u{b7} 1328 MHz \u{b7} L1 88 KiB \u{b7} 64 warps",
         "GPU 0 \u{b7} compute capability 6.0 \u{b7} SMs at 1328 MHz",
         "L2 4 MiB \u{b7} 8 slices of 512 KiB \u{b7} 1328 MHz",
-        "device memory 16 GiB \u{b7} 732.2 GB/s \u{b7} 4 \u{d7} HbmStack \u{b7} 715 MHz",
+        "device memory 16 GiB \u{b7} 732.2 GB/s \u{b7} 4 \u{d7} hbm \u{b7} 715 MHz",
     ]);
     // 16 channels of 16 bits at 10 Gbit/s.
     picture(&load("t4_node", &[])).must_say(&[
         "40 SMs \u{b7} 1590 MHz \u{b7} L1 96 KiB \u{b7} 32 warps",
         "GPU 0 \u{b7} compute capability 7.5 \u{b7} SMs at 1590 MHz",
         "L2 4 MiB \u{b7} 32 slices of 128 KiB \u{b7} 1590 MHz",
-        "device memory 16 GiB \u{b7} 320 GB/s \u{b7} 8 \u{d7} HbmStack \u{b7} 5000 MHz",
+        "device memory 16 GiB \u{b7} 320 GB/s \u{b7} 8 \u{d7} gddr6 \u{b7} 5000 MHz",
     ]);
+    // 11 chips of 32 pins at 11 Gbit/s: GDDR5X has no stacks.
+    picture(&load("gtx1080ti_node", &[]))
+        .must_say(&["device memory 11 GiB \u{b7} 484 GB/s \u{b7} 11 \u{d7} gddr5x \u{b7} 5500 MHz"]);
     let set = ["gpu.sm[*].clock=1500MHz", "data_link.bandwidth=\"32 GB/s\"", "gpu.hbm[0].capacity=\"8 GiB\""];
     picture(&load("v100_node", &set)).must_say(&[
         "84 SMs \u{b7} 1500MHz \u{b7} L1 128 KiB \u{b7} 64 warps",
         "GPU 0 \u{b7} compute capability 7.0 \u{b7} SMs at 1500 MHz",
         "32 GB/s \u{b7} 23.84 ns",
         "8 GiB",
-        "device memory 20 GiB \u{b7} 898 GB/s \u{b7} 4 \u{d7} HbmStack \u{b7} 877 MHz",
+        "device memory 20 GiB \u{b7} 898 GB/s \u{b7} 4 \u{d7} hbm \u{b7} 877 MHz",
     ]);
 }
 

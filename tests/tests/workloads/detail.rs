@@ -1,4 +1,4 @@
-//! `--detail`: what runs for its values alone has the values of a timed run, and what is timed the times.
+//! `--detail`: a launch that runs for its values alone has the values of a timed run, and timed launches have its times.
 
 use balar_actors::engine::{RunOptions, WindowCut};
 use balar_actors::simulation::RunResult;

@@ -1,4 +1,4 @@
-//! What is counted by instruction is what the SMs count, and counting it changes nothing.
+//! The counts by instruction are the counts of the SMs, and counting them changes nothing.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{IsaChoice, RunResult};

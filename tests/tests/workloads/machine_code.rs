@@ -1,5 +1,5 @@
-//! Every workload as machine code: the result is right, what comes back from the device is what comes back where PTX runs, and a run says
-//! the same for any number of threads.
+//! Every workload as machine code: the result is right, the data from the device is the same as where PTX runs, and a run says the same for
+//! any number of threads.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{IsaChoice, RunResult};

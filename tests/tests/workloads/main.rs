@@ -1,4 +1,4 @@
-//! The built-in workloads: what is so for all of them, and the statistics of each.
+//! The built-in workloads: properties of all of them, and the statistics of each.
 
 mod code;
 mod detail;

@@ -1,4 +1,4 @@
-//! What rooflines are made of: bandwidth and throughput of simulated GPUs by the kernels of the Roofline Toolkit.
+//! The measurements behind rooflines: bandwidth and throughput of simulated GPUs by the kernels of the Roofline Toolkit.
 
 use balar_experiments::roofline::{Precision, levels, textbook};
 use balar_experiments::run;

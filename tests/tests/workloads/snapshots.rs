@@ -1,4 +1,4 @@
-//! Pins the statistics of workloads on every built-in topology, small.
+//! Pins the statistics of workloads on every built-in topology, small: one node whole, of the others named counters.
 //!
 //! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
 
@@ -55,8 +55,11 @@ fn text(result: &RunResult) -> String {
     text
 }
 
-/// The workloads whose statistics are pinned in full.
-const IN_FULL: [&str; 10] = [
+/// The node whose statistics are pinned whole. The others share its units: of them some counters tell what a parameter has moved.
+const WHOLE: &str = "v100_node";
+
+/// The workloads whose statistics are pinned.
+const PINNED: [&str; 10] = [
     "vectoradd",
     "lud",
     "reduction",
@@ -69,13 +72,75 @@ const IN_FULL: [&str; 10] = [
     "alu_latency",
 ];
 
-#[test]
-fn all_statistics_of_some_workloads_on_every_topology() {
-    for topology in TOPOLOGIES {
-        for workload in IN_FULL {
-            let result = small_run(topology, workload);
-            assert_snapshot(&format!("statistics/{topology}"), workload, &text(&result));
+/// Counters of device memory, of which a node has one kind.
+const MEMORY: &[&str] = &["sectors_read", "sectors_written", "row_hits", "row_conflicts"];
+
+/// Counters that are pinned of every other node, by unit: how much work came to it, how much of this it had at hand, and what warps waited for.
+const NAMED: [(&str, &[&str]); 11] = [
+    ("cpu", &["calls", "cycles_waiting"]),
+    ("command_link.to_device", &["messages"]),
+    ("data_link.to_device", &["bytes"]),
+    ("gpu.copy_engine.to_device", &["bytes_host_to_device"]),
+    ("gpu.copy_engine.to_host", &["bytes_device_to_host"]),
+    (
+        "gpu.sm[*]",
+        &[
+            "cycles_active",
+            "inst_issued",
+            "stall_wait",
+            "stall_long_scoreboard",
+            "stall_short_scoreboard",
+            "stall_barrier",
+            "shared_memory_bank_conflicts",
+            "instruction_requests",
+            "constant_cache_misses",
+            "l1_sectors_load",
+            "l1_sector_hits_load",
+            "l1_sectors_store",
+            "tlb_misses",
+        ],
+    ),
+    ("gpu.crossbar", &["packets_request", "flits_request", "flits_response"]),
+    ("gpu.l2[*]", &["sectors_read", "sector_hits_read", "sectors_written", "sectors_atomic", "sectors_written_back"]),
+    ("gpu.hbm[*]", MEMORY),
+    ("gpu.gddr6[*]", MEMORY),
+    ("gpu.gmmu", &["requests", "walks"]),
+];
+
+/// The sums of kernels, and the [`NAMED`] counters over all units of a row.
+fn named(title: &str, result: &RunResult) -> String {
+    let mut text = kernel_sums(title, result);
+    for (name, value, unit) in result.program.iter().flat_map(|program| &program.results) {
+        writeln!(text, "  reported {name} = {value} {unit}").expect("a String takes every byte");
+    }
+    let roll_ups = roll_up(&result.statistics.rows);
+    for (location, counters) in NAMED {
+        let unit: BTreeMap<&str, u64> =
+            roll_ups.iter().filter(|row| row.location == location).map(|row| (row.what, row.sum)).collect();
+        if unit.is_empty() && counters == MEMORY {
+            continue;
         }
+        let values = counters.iter().map(|counter| {
+            let value = unit.get(counter).unwrap_or_else(|| panic!("{location} counts no {counter}"));
+            format!(" {counter} {value}")
+        });
+        writeln!(text, "  {location}:{}", values.collect::<String>()).expect("a String takes every byte");
+    }
+    text
+}
+
+#[test]
+fn all_statistics_of_one_node() {
+    for workload in PINNED {
+        assert_snapshot(&format!("statistics/{WHOLE}"), workload, &text(&small_run(WHOLE, workload)));
+    }
+}
+
+#[test]
+fn named_counters_of_the_other_nodes() {
+    for topology in TOPOLOGIES.into_iter().filter(|topology| *topology != WHOLE) {
+        let text: String = PINNED.into_iter().map(|workload| named(workload, &small_run(topology, workload))).collect();
+        assert_snapshot(&format!("statistics/{topology}"), "named_counters", &text);
     }
 }
 
@@ -102,7 +167,7 @@ fn kernel_sums(workload: &str, result: &RunResult) -> String {
 fn kernels_of_the_other_workloads() {
     for topology in ["v100_node", "p100_node"] {
         // A P100 has no tensor cores, for one thing.
-        let others = workloads_on(topology).filter(|workload| !IN_FULL.contains(&workload.name));
+        let others = workloads_on(topology).filter(|workload| !PINNED.contains(&workload.name));
         let text: String =
             others.map(|workload| kernel_sums(workload.name, &small_run(topology, workload.name))).collect();
         assert_snapshot(&format!("statistics/{topology}"), "other_workloads", &text);
@@ -122,17 +187,18 @@ fn kernels_as_ptx() {
 
 /// The other operations and orders of the microbenchmarks, on one node.
 #[test]
-fn statistics_of_other_parameters() {
-    for (workload, parameters) in [
+fn named_counters_of_other_parameters() {
+    let others = [
         ("pointer_chase", "cache=cg,working_set=64KiB,steps=256"),
         ("pointer_chase", "order=sequential,cache=cg,working_set=16MiB,stride=64KiB,steps=256,warm_up_passes=0"),
         ("stream", "operation=read,elements=20000"),
         ("stream", "operation=write,elements=20000"),
         ("shared_chase", "stride=2,nodes=64,steps=256,threads=32"),
         ("alu_latency", "operation=fp64_fma,steps=256,threads=64"),
-    ] {
+    ];
+    let of = |(workload, parameters): (&str, &str)| {
         let result = verified("v100_sxm2_node", workload, balar_tests::parameters(parameters));
-        let name = format!("{workload} {}", parameters.replace(',', " "));
-        assert_snapshot("statistics/v100_sxm2_node", &name, &text(&result));
-    }
+        named(&format!("{workload}:{parameters}"), &result)
+    };
+    assert_snapshot("statistics/v100_sxm2_node", "other_parameters", &others.map(of).concat());
 }

@@ -1,7 +1,10 @@
 //! Every cycle of every warp is charged to one reason, and nothing is lost between the units of the memory system.
 
+use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
-use balar_tests::{parameters, small_run, sum, verified, workloads_on};
+use balar_protocol::SimTime;
+use balar_protocol::statistics::KernelRecord;
+use balar_tests::{parameters, run, small, small_run, sum, verified, workloads_on};
 use std::collections::BTreeMap;
 
 /// Counters of one unit by name.
@@ -92,6 +95,35 @@ fn kernels_sum_up_to_their_units() {
         assert_eq!((launched, completed), (sum(&result, "gpu.sm", "ctas_launched"), launched), "{workload}");
         assert_eq!(sum(&result, "gpu.sm", "ctas_completed"), completed, "{workload}");
     }
+}
+
+/// Where a run is stopped in the middle of kernels, what the CTAs under way have done so far is told of their launches, too: the sums over
+/// launches are what SMs have counted.
+#[test]
+fn kernels_of_a_stopped_run_sum_up_to_their_sms() {
+    let whole = small_run("v100_node", "lud");
+    let kernels: Vec<_> = whole.statistics.kernels.iter().collect();
+    let longest = kernels.iter().max_by_key(|kernel| kernel.end_ps - kernel.start_ps).expect("kernels have run");
+    let mut was_under_way = false;
+    for part in 1..8 {
+        let stop_at = longest.start_ps + (longest.end_ps - longest.start_ps) * part / 8;
+        let options = RunOptions { stop_at: Some(SimTime(stop_at)), ..RunOptions::default() };
+        let result = run("v100_node", "lud", small("lud"), options);
+        for (index, definition) in balar_protocol::statistics::KernelCounters::DEFINITIONS.iter().enumerate() {
+            let (unit, name) = counted_by(definition.name);
+            if unit != "gpu.sm" {
+                continue;
+            }
+            let kernels = result.statistics.kernels.iter();
+            let of_kernels: u64 = kernels.filter_map(|kernel| kernel.counters.values().nth(index)).sum();
+            assert_eq!(of_kernels, sum(&result, unit, name), "{}, stopped at {stop_at} ps", definition.name);
+        }
+        let ended = |kernel: KernelRecord| kernel.counters.ctas.ctas_launched - kernel.ctas_unfinished;
+        let (launched, completed) = (sum(&result, "gpu.sm", "ctas_launched"), sum(&result, "gpu.sm", "ctas_completed"));
+        assert_eq!(result.statistics.kernels.iter().map(ended).sum::<u64>(), completed, "at {stop_at} ps");
+        was_under_way |= launched > completed;
+    }
+    assert!(was_under_way, "no CTA was under way at any of these times");
 }
 
 /// Sectors from the SMs and copy engines to the L2, and from there to the memory.

@@ -1,4 +1,4 @@
-//! What units tell of when they did what: it is the same however a run is carried out, and telling it changes nothing.
+//! The activity of units over time: it is the same however a run is carried out, and recording it changes nothing.
 
 use balar_actors::catalogue::timeline::{Category, Event, EventKind};
 use balar_actors::engine::{RunOptions, TimelineDetail, WindowCut};

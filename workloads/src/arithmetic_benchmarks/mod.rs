@@ -1,4 +1,4 @@
-//! What the functional units give: latency and throughput.
+//! Measurements of the functional units: latency and throughput.
 
 pub(crate) mod alu_latency;
 pub(crate) mod throughput;

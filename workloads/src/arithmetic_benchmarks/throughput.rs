@@ -42,7 +42,7 @@ const TENSOR_FLOPS: u32 = 2 * 16 * 16 * 16 / 256;
 /// Elements at the start and end whose values are checked.
 const CHECKED: u64 = 1 << 14;
 
-/// What an element of the array, as the kernel accesses it, is.
+/// The type of an element of the array, as the kernel accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Precision {
     Double,
@@ -109,7 +109,9 @@ impl Chains {
         if !threads.is_multiple_of(32) {
             Some(format!("threads={threads} is no multiple of 32"))
         } else if self.precision == Precision::Tensor && flops % TENSOR_FLOPS != 0 {
-            Some(format!("flops={flops} is no multiple of {TENSOR_FLOPS}, what tensor cores do with an element"))
+            Some(format!(
+                "flops={flops} is no multiple of {TENSOR_FLOPS}, the operations of tensor cores on an element"
+            ))
         } else if flops % 2 != 0 {
             Some(format!("flops={flops} is odd: a multiply-add is two"))
         } else if 3 * self.places() * self.precision.bytes() > 1 << 34 {
@@ -176,7 +178,7 @@ fn half_bits(value: f64) -> u16 {
 
 struct Launches {
     chains: Chains,
-    /// The first place, how many, and what arrived of them, of each buffer.
+    /// The first place and the number of elements in each buffer, and the copy that brings them.
     ends: Vec<(u64, u64, Transfer)>,
 }
 

@@ -1,4 +1,4 @@
-//! What CUDA has beyond kernels on arrays: streams, cooperative launches, a heap, output and calls on the device.
+//! The features of CUDA beyond kernels on arrays: streams, cooperative launches, a heap, output and calls on the device.
 
 pub(crate) mod concurrent;
 pub(crate) mod device_heap;

@@ -64,7 +64,7 @@ fn speckle_scale(sum: f32, squares: f32, pixels: usize) -> f32 {
     variance / (mean * mean)
 }
 
-/// What the first stencil leaves of a pixel.
+/// The results of the first stencil for a pixel.
 #[derive(Clone, Copy, Default)]
 struct Flow {
     north: f32,
@@ -74,7 +74,7 @@ struct Flow {
     coefficient: f32,
 }
 
-/// Indices of the neighbours in the north, south, west and east; of the pixel itself where there is none.
+/// Indices of the neighbours in the north, south, west and east; the index of the pixel itself where there is none.
 #[inline(always)]
 fn neighbours(index: usize, size: usize) -> [usize; 4] {
     let (row, column) = (index / size, index % size);
@@ -127,7 +127,7 @@ impl Sums {
         Sums { places: [(); 3].map(|()| [(); 2].map(|()| script.allocate_on_device(bytes))) }
     }
 
-    /// Launches what sums an image; gives the copies of the sum and of the sum of squares.
+    /// Launches the kernels that sum an image; gives the copies of the sum and of the sum of squares.
     fn launch(&self, script: &mut Script, image: Buffer, pixels: usize) -> [Transfer; 2] {
         let linear = |count: usize| Shape::linear(count.div_ceil(BLOCK) as u32, BLOCK as u32);
         let [sums, squares] = self.places[0].map(Argument::Buffer);
@@ -214,7 +214,7 @@ fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
 mod tests {
     use super::*;
 
-    /// The tree sums what it is given, and diffusion makes an image smoother and keeps its mean.
+    /// The tree sums its input, and diffusion makes an image smoother and keeps its mean.
     #[test]
     fn diffusion_takes_the_speckle_out() {
         let ramp: Vec<f32> = (0..1000u16).map(f32::from).collect();

@@ -83,7 +83,7 @@ fn correlation(pixels: impl Iterator<Item = u8>, template: &[u8]) -> f32 {
     if norm > 0.0 { covariance as f32 / norm } else { 0.0 }
 }
 
-/// Where the template fits best around a place, and how well. Of equal places the first counts.
+/// The place where the template fits best around a place, and how well. The first of equal places counts.
 fn find(frame: &Frame, template: &[u8], [x, y]: [i32; 2]) -> ([i32; 2], f32) {
     let (mut best, mut score) = (0, -2.0f32);
     for offset in 0..SEARCH * SEARCH {

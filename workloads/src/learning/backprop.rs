@@ -8,7 +8,7 @@ use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// Hidden nodes, and inputs of a block.
 const HIDDEN: usize = 16;
-/// Weights of an input, of which the first is not used. Those of the first input are the thresholds of the hidden nodes.
+/// Weights of an input; the first is not used. The weights of the first input are the thresholds of the hidden nodes.
 const ROW: usize = HIDDEN + 1;
 const RATE: f32 = 0.3;
 const MOMENTUM: f32 = 0.3;
@@ -46,8 +46,8 @@ fn forward(inputs: &[f32], weights: &[f32]) -> Vec<f32> {
     sums
 }
 
-/// What the host makes of the partial sums and the thresholds: the error of each hidden node, counted from 1, for a target of one half
-/// at each. The activation is a quotient instead of the usual exponential, so that it is the same number on every host.
+/// The host's result from the partial sums and the thresholds: the error of each hidden node, counted from 1, for a target of one half at
+/// each. The activation is a quotient instead of the usual exponential, so that it is the same number on every host.
 fn deltas(partial_sums: &[f32], thresholds: &[f32]) -> [f32; ROW] {
     std::array::from_fn(|hidden| {
         if hidden == 0 {

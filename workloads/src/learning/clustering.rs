@@ -7,7 +7,7 @@ use crate::parameters::{Parameters, WorkloadError};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 256;
-/// What it costs to open a centre.
+/// The cost of opening a centre.
 const OPENING: f64 = 20.0;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -38,7 +38,7 @@ struct Clustering {
 }
 
 with_fused_multiply_add! {
-    /// What it costs each point to belong to `candidate`, with the kernel's order of operations.
+    /// The cost for each point to belong to `candidate`, with the kernel's order of operations.
     fn costs_to(clustering: &Clustering, candidate: usize) -> Vec<f32> {
         let points = clustering.weights.len();
         let mut distances = vec![0.0f32; points];
@@ -65,7 +65,7 @@ impl Clustering {
         clustering
     }
 
-    /// What the kernel gives for a candidate that costs `costs`: which points move, and the matrix of savings.
+    /// The kernel's result for a candidate that costs `costs`: the points that move, and the matrix of savings.
     fn gain(&self, costs: &[f32]) -> (Vec<u8>, Vec<f32>) {
         let width = self.centres.len() + 1;
         let mut moves = vec![0u8; costs.len()];
@@ -79,7 +79,7 @@ impl Clustering {
         (moves, savings)
     }
 
-    /// Opens the candidate as a centre, where what the points save is worth it. The host closes none.
+    /// Opens the candidate as a centre, where the savings of the points are worth it. The host closes none.
     fn decide(&mut self, candidate: u32, costs: &[f32], moves: &[u8]) {
         let moving = || moves.iter().enumerate().filter(|(_, moves)| **moves != 0).map(|(point, _)| point);
         let saving: f64 = moving().map(|point| f64::from(self.costs[point]) - f64::from(costs[point])).sum();

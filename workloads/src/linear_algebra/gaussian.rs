@@ -94,7 +94,7 @@ fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
 mod tests {
     use super::*;
 
-    /// What elimination leaves has the solution that the system has.
+    /// The system after elimination has the same solution as before.
     #[test]
     fn back_substitution_solves_the_system() {
         let size = 40;

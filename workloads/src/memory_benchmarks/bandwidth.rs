@@ -6,7 +6,7 @@ use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 use balar_host::Measurement;
 
-/// Bytes that a warp reads at a time: of 8 bytes for each lane, four times.
+/// Bytes that a warp reads at a time: 8 bytes for each lane, four times.
 const CHUNK_BYTES: u64 = 1 << 10;
 /// Elements at each end of the working set whose values are checked.
 const CHECKED: u64 = 4096;
@@ -14,7 +14,7 @@ const CHECKED: u64 = 4096;
 const SHARED_BYTES: u64 = 48 << 10;
 /// Up to here single precision has all whole numbers.
 const EXACT_SUM: u64 = 1 << 24;
-/// What an update reads and writes of an element.
+/// Bytes that an update of an element reads and writes.
 const UPDATE_BYTES: f64 = 16.0;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -104,7 +104,7 @@ impl Sweep {
             ))
         } else if *kernel == "read" && self.visits() * u64::from(self.trials) * 2 * 8 > EXACT_SUM {
             Some(format!(
-                "trials={} of working_set={bytes} make sums of which single precision is not exact",
+                "trials={} of working_set={bytes} make sums that single precision cannot hold exactly",
                 self.trials
             ))
         } else {
@@ -120,7 +120,7 @@ struct Sweeps {
     ends: Vec<(u64, u64, Transfer)>,
 }
 
-/// Words of which a warp's sums are exact: zeros and ones, in a pattern that differs from chunk to chunk.
+/// Words whose sums by a warp are exact: zeros and ones, in a pattern that differs from chunk to chunk.
 fn words(seed: u64, bytes: u64) -> Vec<f32> {
     integers(seed, 0, (bytes / 4) as usize).into_iter().map(|bits| (bits & 1) as f32).collect()
 }
@@ -164,7 +164,7 @@ fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
 }
 
 /// Trials that bring the working set into the caches (as many as are timed, where a launch does not leave them as it found them), then
-/// `trials`, then twice as many: what the last ones take more, they take without what a launch costs.
+/// `trials`, then twice as many: the difference is the time of `trials` without the cost of a launch.
 fn time(script: &mut Script, sweep: &Sweep, buffers: &[Buffer]) {
     launch(script, sweep, buffers, sweep.first_trials());
     script.synchronize(Queue::Default);
@@ -205,7 +205,7 @@ fn launch(script: &mut Script, sweep: &Sweep, buffers: &[Buffer], trials: u32) {
 }
 
 impl Sweeps {
-    /// What the threads of a block sum up in the last launch.
+    /// The sums of a block's threads in the last launch.
     fn sums(&self, block: u64) -> Vec<f32> {
         let sweep = &self.sweep;
         let (chunks, warps) = (sweep.chunks(), sweep.warps());

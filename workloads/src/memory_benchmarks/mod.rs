@@ -1,4 +1,4 @@
-//! What the levels of memory give: latency, bandwidth, pages that move.
+//! Measurements of the levels of memory: latency, bandwidth, pages that move.
 
 pub(crate) mod bandwidth;
 pub(crate) mod page_touch;

@@ -6,7 +6,7 @@ use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
-/// What a driver of unified memory migrates at least where it reads ahead.
+/// The least that a driver of unified memory migrates where it reads ahead.
 const BLOCK_BYTES: u64 = 64 << 10;
 /// Numbers of blocks that the kernel takes.
 const MOST_TOUCHES: usize = 20;

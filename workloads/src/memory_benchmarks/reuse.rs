@@ -18,8 +18,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
                       memory=managed puts managed memory in the place of copies",
         },
         integer("elements", 4096, 1, 1 << 28, "doubles"),
-        integer("reuse", 2, 1, 1 << 20, "iterations of the GPU, a launch each, between those of the host"),
-        integer("trials", 2, 1, 1000, "times that the host's iteration and those of the GPU take turns"),
+        integer("reuse", 2, 1, 1 << 20, "iterations of the GPU, a launch each, between two iterations of the host"),
+        integer("trials", 2, 1, 1000, "times that the host's iteration and the GPU's iterations take turns"),
         integer("blocks", 224, 1, 65_535, "blocks of the grid"),
         integer("threads", 64, 32, 1024, "threads of a block"),
         integer("host_bandwidth", 10_000, 1, 1_000_000, "MB/s at which the host's iteration reads and writes"),
@@ -32,7 +32,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Elements at the start and end whose values are checked.
 const CHECKED: u64 = 1 << 14;
-/// What an iteration reads and writes of an element.
+/// Bytes that an iteration reads and writes of an element.
 const ITERATION_BYTES: u64 = 16;
 
 struct Turns {
@@ -42,7 +42,7 @@ struct Turns {
     ends: Vec<(u64, u64, Transfer)>,
 }
 
-/// What `iterations` make of zero; the host's leave values as they are.
+/// The value after `iterations` from zero; the host's iterations leave values as they are.
 fn value_after(iterations: u64) -> f64 {
     // Nothing changes after some dozens.
     (0..iterations.min(4096)).fold(0.0, |value: f64, _| 0.5f64.mul_add(value, 1.0))

@@ -1,4 +1,4 @@
-//! What other programs are put together from: sums, counts, sorting, transforms.
+//! Building blocks of other programs: sums, counts, sorting, transforms.
 
 pub(crate) mod bitonic;
 pub(crate) mod fft;

@@ -6,7 +6,7 @@ use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
-/// What a query that finds nothing has for an answer.
+/// The answer of a query that finds nothing.
 const NOT_FOUND: i32 = -1;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {

@@ -7,7 +7,7 @@ use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Sh
 
 /// Threads of a block in x and y.
 const BLOCK: [u32; 2] = [32, 8];
-/// A time step, in units of what light needs for a cell; waves grow without bound from 0.707 on.
+/// A time step, in units of the time that light takes through a cell; waves grow without bound from 0.707 on.
 const COURANT: f32 = 0.5;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -71,7 +71,7 @@ fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
 }
 
 with_fused_multiply_add! {
-    /// A time step; `source` is what the first row of `hx` takes.
+    /// A time step; `source` is the value that the first row of `hx` takes.
     fn advance(fields: &mut Fields, source: f32) {
         let size = fields.size;
         fields.hx[..size].fill(source);
@@ -109,7 +109,7 @@ impl Check for Wave {
 mod tests {
     use super::*;
 
-    /// The magnetic field between two unlike cells, and what light from it makes of them; a wave does not grow.
+    /// The magnetic field between two unlike cells, and the effect of light on them; a wave does not grow.
     #[test]
     fn a_wave_spreads_and_keeps_its_energy() {
         let size = 40;

@@ -58,7 +58,7 @@ impl Coefficients {
         }
     }
 
-    /// A cell's temperature after a time step, of the sums of its vertical and its horizontal neighbours and its power.
+    /// A cell's temperature after a time step, from the sums of its vertical and its horizontal neighbours and its power.
     #[inline(always)]
     fn single(self, center: f32, [vertical, horizontal]: [f32; 2], power: f32) -> f32 {
         let vertical = center.mul_add(-2.0, vertical);

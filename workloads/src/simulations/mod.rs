@@ -1,4 +1,4 @@
-//! Fields, bodies and chances: what is computed step by step over time, or drawn at random.
+//! Fields, bodies and chances: computed step by step over time, or drawn at random.
 
 pub(crate) mod fdtd;
 pub(crate) mod hotspot;

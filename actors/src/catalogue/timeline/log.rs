@@ -1,4 +1,4 @@
-//! The log of a unit: what it told, packed.
+//! The log of a unit: its events, packed.
 
 use super::{Argument, Category, TrackPlace};
 use balar_protocol::SimTime;
@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A counter is written at most once in this much simulated time, but for zeros: it changes far more often than anybody sees.
+/// A counter is written at most once in this much simulated time, but for zeros: it changes far more often than the eye can see.
 const COUNTER_INTERVAL: SimTime = SimTime(1_000_000);
 
 /// A track of a log, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Track(pub u32);
 
-/// What a slice is called and which values come with it, by its number in the log.
+/// The name of a slice and of the values that come with it, by its number in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(pub u32);
 
@@ -21,7 +21,7 @@ pub struct Label(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventNumber(pub u64);
 
-/// What happens on a track.
+/// An event on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A slice begins.
@@ -41,7 +41,7 @@ pub struct Event<'a> {
     pub time: SimTime,
     /// Where.
     pub track: Track,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
     /// The values of its label's arguments, in their order.
     pub values: &'a [u64],
@@ -58,7 +58,7 @@ struct Burst {
     sums: Vec<u64>,
 }
 
-/// What a counter showed last, and shows since.
+/// The value that a counter showed last, and its value since.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     told: SimTime,
@@ -67,7 +67,7 @@ struct Count {
     pending: Option<(SimTime, u64)>,
 }
 
-/// What a unit has told.
+/// The events of a unit.
 #[derive(Default)]
 pub struct UnitTimeline {
     tracks: Vec<TrackPlace>,
@@ -134,7 +134,7 @@ impl UnitTimeline {
         self.packed.capacity() + self.flows.capacity() * size_of::<(EventNumber, u64)>()
     }
 
-    /// Gives the events in the order of their times; those of one time in the order of telling.
+    /// Gives the events in the order of their times; events of one time in the order of telling.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl UnitTimeline {
         Ok(())
     }
 
-    /// Reads an event: the difference from the time of the one that was told before, the track, and what happens.
+    /// Reads an event: the difference from the time of the event that was told before, the track, and the kind.
     fn read(&self, rest: &mut &[u8], values: &mut Vec<u64>) -> (i64, Track, EventKind) {
         values.clear();
         let (kind, difference, track): (u8, i64, u32) = take(rest);
@@ -211,7 +211,7 @@ impl UnitTimeline {
         if value == count.pending.map_or(count.value, |(_, value)| value) {
             return;
         }
-        // What was to come later is overtaken.
+        // A pending later value is overtaken.
         let before = count.pending.take().filter(|(since, _)| *since <= at);
         let is_due = at >= count.told.saturating_add(COUNTER_INTERVAL) || value == 0;
         if !is_due && count.value != 0 {
@@ -231,7 +231,7 @@ impl UnitTimeline {
         }
     }
 
-    /// Tells what is kept back.
+    /// Writes the values that are held back.
     fn finish(&mut self) {
         for (track, burst) in std::mem::take(&mut self.bursts) {
             self.end_burst(track, &burst);
@@ -244,7 +244,7 @@ impl UnitTimeline {
     }
 }
 
-/// What a unit tells: it goes to the room that the log is of.
+/// The log of a unit: its events go to the timeline of the run.
 #[derive(Clone, Debug, Default)]
 pub struct TimelineLog(Arc<Mutex<UnitTimeline>>);
 
@@ -266,7 +266,7 @@ impl TimelineLog {
         })
     }
 
-    /// What slices of a category are called, and which values come with them.
+    /// The names of a category's slices, and of the values that come with them.
     pub fn label(&self, category: Category, name: &str, arguments: &'static [Argument]) -> Label {
         self.with(|log| {
             let known = log.label_numbers.get(name).into_iter().flatten();
@@ -325,8 +325,8 @@ impl TimelineLog {
         });
     }
 
-    /// A track is busy, with these amounts. What begins at most `gap` after the last such time ended is told with it, as one slice with the
-    /// sums of the amounts.
+    /// A track is busy, with these amounts. A time that begins at most `gap` after the last such time ended is told with it, as one slice
+    /// with the sums of the amounts.
     pub fn extend(&self, track: Track, label: Label, (from, until): (SimTime, SimTime), gap: SimTime, amounts: &[u64]) {
         self.with(|log| {
             if let Some(burst) = log.bursts.get_mut(&track) {
@@ -347,7 +347,7 @@ impl TimelineLog {
         self.with(|log| log.count(at, track, value));
     }
 
-    /// As [`Self::count`]; the value is 0 from `until` on, unless something else is said of a time before that.
+    /// As [`Self::count`]; the value is 0 from `until` on, unless another value follows before that.
     pub fn count_until(&self, (at, until): (SimTime, SimTime), track: Track, value: u64) {
         self.with(|log| log.count_until((at, until), track, value));
     }

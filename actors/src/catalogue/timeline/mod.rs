@@ -1,11 +1,11 @@
-//! What units tell of when they did what, where a run asks for it (`--timeline`): the room in which they lay it.
+//! The activity of units over time, where a run asks for it (`--timeline`).
 //!
-//! A unit that has something to tell asks for a [`TimelineLog`] while it is built, and has none in a run that does not ask. It tells of
-//! slices of time on tracks of its own: a kernel on a stream, a CTA in a slot, a transfer on a copy engine. What it tells is packed
-//! at once, as differences from what it told before: a CTA takes about 15 bytes.
+//! A unit with activity to record asks for a [`TimelineLog`] while it is built, and has none in a run that does not ask. It records slices
+//! of time on tracks of its own: a kernel on a stream, a CTA in a slot, a transfer on a copy engine. Events are packed at once, as
+//! differences from earlier ones: a CTA takes about 15 bytes.
 //!
-//! Logs are by unit, and each holds what its unit told in the order of its own simulation, so that they are the same for any number of
-//! threads. A unit that takes over from another one at the same place ([`HandOver`](crate::engine::HandOver)) goes on with its log.
+//! Each unit has its own log, with its events in the order of its own simulation, so that logs are the same for any number of threads. A
+//! unit that takes over from another one at the same place ([`HandOver`](crate::engine::HandOver)) goes on with its log.
 
 mod log;
 
@@ -47,8 +47,10 @@ pub enum Section {
     PageMigrations,
     /// CTAs by SM.
     Sms,
-    /// What is counted over time.
+    /// Counters over time.
     Counters,
+    /// What units of the user's own note.
+    Units,
 }
 
 impl Section {
@@ -61,12 +63,13 @@ impl Section {
             Section::PageMigrations => "page migrations",
             Section::Sms => "SMs",
             Section::Counters => "counters",
+            Section::Units => "units of your own",
         };
         (self as u32, Cow::Borrowed(name))
     }
 }
 
-/// What a track shows.
+/// The subject of a track.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrackKind {
     /// Slices that nest.
@@ -86,7 +89,7 @@ pub struct TrackPlace {
     pub path: Vec<TrackName>,
     /// Tracks of the same path lie side by side and are shown together: slices that overlap take one each.
     pub lane: u32,
-    /// What it shows.
+    /// Its subject.
     pub kind: TrackKind,
 }
 
@@ -112,7 +115,7 @@ pub enum Category {
     Cta,
     /// A call of the program.
     Call,
-    /// What a call waits for.
+    /// The wait of a call.
     Wait,
     /// A copy or fill.
     Copy,
@@ -126,6 +129,8 @@ pub enum Category {
     ContextSwitch,
     /// A named range of the program (NVTX).
     Range,
+    /// A unit of the user's own notes what it does.
+    Unit,
 }
 
 impl Category {
@@ -142,6 +147,7 @@ impl Category {
             Category::Fault => "fault",
             Category::ContextSwitch => "context_switch",
             Category::Range => "range",
+            Category::Unit => "unit",
         }
     }
 
@@ -151,7 +157,7 @@ impl Category {
     }
 }
 
-/// What a value that comes with a slice is.
+/// The kind of a value that comes with a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// A number.
@@ -164,7 +170,7 @@ pub enum ValueKind {
     Kernel,
 }
 
-/// A value that comes with a slice: its name, with its unit as an ending (`bytes`, `_ps`), and what it is.
+/// A value that comes with a slice: its name, with its unit as an ending (`bytes`, `_ps`), and its kind.
 pub type Argument = (&'static str, ValueKind);
 
 /// The flow that leads from the call that launched a kernel to the kernel.
@@ -177,11 +183,11 @@ pub const fn copy_flow(copy: u32) -> u64 {
     1 << 32 | copy as u64
 }
 
-/// What a unit needs to tell of itself beside its log: whoever takes over from the unit goes on with the same.
+/// A unit's notes beside its log: the unit that takes over from it goes on with the same notes.
 pub struct Kept<T>(Arc<Mutex<T>>);
 
 impl<T> Kept<T> {
-    /// What is kept.
+    /// The notes.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +199,7 @@ impl<T> fmt::Debug for Kept<T> {
     }
 }
 
-/// The room: logs by the units' numbers, and what units keep beside them.
+/// The timeline of a run: logs by the units' numbers, and the units' notes beside them.
 #[derive(Debug)]
 pub struct Timeline {
     detail: TimelineDetail,
@@ -217,7 +223,7 @@ impl Timeline {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner).entry(unit).or_default().clone()
     }
 
-    /// What a unit keeps beside its log, which is made where nobody was before it.
+    /// A unit's notes beside its log, which are made where no unit was before it.
     pub fn keep<T: Send + 'static>(&self, unit: u32, make: impl FnOnce(TimelineLog) -> T) -> Kept<T> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.get(&unit).and_then(|known| Arc::clone(known).downcast().ok());

@@ -1,4 +1,4 @@
-//! What a unit owes at its server ports: requests that came in and are not answered yet.
+//! The debts of a unit at its server ports: requests that came in and are not answered yet.
 
 use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::translation::{FaultKind, TranslationMessage};
@@ -9,11 +9,11 @@ use std::fmt;
 
 /// Answers that are remembered, to tell a second answer from one that nobody asked for.
 const REMEMBERED: usize = 64;
-/// Requests that a text about what is owed names.
+/// Requests that a text about debts names.
 const NAMED: usize = 3;
 
-/// Follows the requests and responses at the server ports of one unit: memory and translation requests, each of which wants one
-/// answer. It finds answers that nobody asked for, second answers, and requests without an answer.
+/// Follows the requests and responses at the server ports of one unit: memory and translation requests. Each wants one answer. It finds
+/// answers without a request, second answers, and requests without an answer.
 ///
 /// Requesters may use a number several times at once: an SM gives all lines of a store the same one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Conversation {
     /// Requests without an answer, oldest first, by port and number.
     open: BTreeMap<(PortId, u32), VecDeque<Open>>,
     answered: VecDeque<(PortId, u32, Question)>,
+    /// Requests of the unit itself, through its client ports, that have no answer.
+    waits_for: u64,
 }
 
 /// A request without an answer.
@@ -32,7 +34,7 @@ struct Open {
     question: Question,
 }
 
-/// What was asked, as far as the answer repeats it.
+/// The request, as far as the answer repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Question {
     Memory { kind: MemoryKind, line: u64, return_port: u16 },
@@ -73,7 +75,7 @@ impl fmt::Display for Question {
 }
 
 impl Conversation {
-    /// The conversation of a unit with these server ports, of any protocol, with their names in the topology: "upstream", "sm\[3\]".
+    /// The conversation of a unit with these server ports, for any protocol, with their names in the topology: "upstream", "sm\[3\]".
     pub fn new(server_ports: impl IntoIterator<Item = (PortId, String)>) -> Conversation {
         Conversation { ports: server_ports.into_iter().collect(), ..Conversation::default() }
     }
@@ -84,12 +86,17 @@ impl Conversation {
             Payload::Memory(MemoryMessage::Request(request)) => (request.id, Question::from(request)),
             Payload::Memory(MemoryMessage::Burst(burst)) => (burst.id, Question::Burst(*burst)),
             Payload::Translation(TranslationMessage::Request { id, .. }) => (*id, Question::Translation),
-            _ => return,
+            payload => {
+                if !self.ports.contains_key(&message.port) && answer_of(payload).is_some() {
+                    self.waits_for = self.waits_for.saturating_sub(1);
+                }
+                return;
+            }
         };
         self.asked(message.port, id, Open { arrived: message.time, question });
     }
 
-    /// As [`Conversation::delivered`], of a memory request.
+    /// As [`Conversation::delivered`], for a memory request.
     pub(crate) fn request(&mut self, port: PortId, arrived: SimTime, request: &MemoryRequest) {
         self.asked(port, request.id, Open { arrived, question: Question::from(request) });
     }
@@ -106,17 +113,11 @@ impl Conversation {
     ///
     /// An answer to no request that is under way, in words that follow the unit's name.
     pub fn sent(&mut self, port: PortId, payload: &Payload) -> Result<(), String> {
-        let (id, question) = match payload {
-            Payload::Memory(MemoryMessage::Response(response)) => (response.id, Question::from(response)),
-            Payload::Memory(MemoryMessage::BurstDone(burst)) => (burst.id, Question::Burst(*burst)),
-            Payload::Translation(TranslationMessage::Response { id, .. }) => (*id, Question::Translation),
-            // A page that is being moved is answered for once it has come; the other faults are the answer.
-            Payload::Translation(TranslationMessage::Fault { id, kind, .. }) if *kind != FaultKind::NotResident => {
-                (*id, Question::Translation)
-            }
-            _ => return Ok(()),
+        let Some(name) = self.ports.get(&port) else {
+            self.waits_for += u64::from(is_request(payload));
+            return Ok(());
         };
-        let Some(name) = self.ports.get(&port) else { return Ok(()) };
+        let Some((id, question)) = answer_of(payload) else { return Ok(()) };
         let key = (port, id);
         let open = self.open.get(&key);
         let Some(at) = open.and_then(|open| open.iter().position(|open| open.question == question)) else {
@@ -146,6 +147,16 @@ impl Conversation {
         Ok(())
     }
 
+    /// Is there a request that the unit has not answered?
+    pub fn owes(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Does the unit itself wait for an answer, at one of its client ports?
+    pub fn waits_below(&self) -> bool {
+        self.waits_for > 0
+    }
+
     /// Requests without an answer, in words that follow the unit's name; `None` where there are none.
     pub fn owed(&self) -> Option<String> {
         let mut open: Vec<(&Open, PortId, u32)> = Vec::new();
@@ -164,6 +175,29 @@ impl Conversation {
         let more = open.len().saturating_sub(NAMED);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         (!open.is_empty()).then(|| format!("has not answered {}{more}", named.join(", ")))
+    }
+}
+
+/// Does it want an answer?
+fn is_request(payload: &Payload) -> bool {
+    matches!(
+        payload,
+        Payload::Memory(MemoryMessage::Request(_) | MemoryMessage::Burst(_))
+            | Payload::Translation(TranslationMessage::Request { .. })
+    )
+}
+
+/// The number of the request that a message answers, and what was asked; `None` of what is no answer.
+fn answer_of(payload: &Payload) -> Option<(u32, Question)> {
+    match payload {
+        Payload::Memory(MemoryMessage::Response(response)) => Some((response.id, Question::from(response))),
+        Payload::Memory(MemoryMessage::BurstDone(burst)) => Some((burst.id, Question::Burst(*burst))),
+        Payload::Translation(TranslationMessage::Response { id, .. }) => Some((*id, Question::Translation)),
+        // A page that is being moved is answered for once it has come; the other faults are the answer.
+        Payload::Translation(TranslationMessage::Fault { id, kind, .. }) if *kind != FaultKind::NotResident => {
+            Some((*id, Question::Translation))
+        }
+        _ => None,
     }
 }
 
@@ -270,6 +304,21 @@ mod tests {
         assert_eq!(conversation.owed(), None);
         assert_eq!(conversation.sent(DOWNSTREAM, &answer(request(1, 0))), Ok(()));
         assert_eq!(conversation.sent(UPSTREAM, &Payload::Custom([1, 2, 3])), Ok(()));
+    }
+
+    #[test]
+    fn a_unit_that_waits_below_is_told_from_one_that_owes_alone() {
+        let mut conversation = conversation();
+        conversation.delivered(&asks(10, request(17, 0x80)));
+        assert!(conversation.owes() && !conversation.waits_below());
+        let own = request(0, 0x80);
+        let question = Payload::Memory(MemoryMessage::Request(own));
+        assert_eq!(conversation.sent(DOWNSTREAM, &question), Ok(()));
+        assert!(conversation.waits_below());
+        conversation.delivered(&asked(20, DOWNSTREAM, answer(own)));
+        assert!(conversation.owes() && !conversation.waits_below());
+        assert_eq!(conversation.sent(UPSTREAM, &answer(request(17, 0x80))), Ok(()));
+        assert!(!conversation.owes());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A unit that does not come with the simulator, held to the rules where its wires begin.
 //!
-//! What it does wrong ends the run with its own name. Without this, whoever receives its messages would fail in its place.
+//! A mistake of the unit ends the run with the unit's own name. Without this, the receiver of its messages would fail in its place.
 
 use super::conversation::Conversation;
 use super::memory_order::MemoryOrder;
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 pub struct GuestPort {
     /// Its name in the topology: "upstream", "sm\[3\]".
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Which side of it.
     pub side: Side,
@@ -29,11 +29,11 @@ pub struct GuestPort {
     pub latency: SimTime,
 }
 
-/// What goes through a unit between memory clients and the L2, in the order of time.
+/// The traffic through a unit between memory clients and the L2, in the order of time.
 #[derive(Debug, Serialize, Deserialize)]
 struct Followed {
     order: MemoryOrder,
-    /// What the unit has sent and has not left it yet, by the time of leaving.
+    /// Messages that the unit has sent and that have not left it yet, by the time of leaving.
     leaving: VecDeque<(SimTime, PortId, MemoryMessage)>,
 }
 
@@ -55,7 +55,7 @@ impl Followed {
         self.leaving.insert(place, (at, port, message));
     }
 
-    /// The unit is called at `now`, `has_slept` where it had not asked for that: what was sent before has left.
+    /// The unit is called at `now`, `has_slept` where it had not asked for that: messages that it sent before have left.
     fn called(&mut self, now: SimTime, has_slept: bool) -> Result<(), String> {
         while self.leaving.front().is_some_and(|(at, ..)| *at < now)
             && let Some((at, port, message)) = self.leaving.pop_front()
@@ -71,13 +71,13 @@ impl Followed {
     }
 }
 
-/// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that what it sends into
-/// the past is found wherever the engine's windows end; and what it sends is looked at before anybody else gets it.
+/// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that a message into the
+/// past is found wherever the engine's windows end. Its messages are checked before any other unit gets them.
 pub struct Guest {
     unit: Box<dyn Unit>,
     ports: Vec<GuestPort>,
     conversation: Conversation,
-    /// What goes through it, where it stands between clients and the L2.
+    /// The traffic through it, where it stands between clients and the L2.
     followed: Option<Followed>,
     /// When the unit wants to wake: at the start, as every unit does.
     wake: SimTime,
@@ -94,8 +94,8 @@ impl Guest {
         Guest { unit, ports, conversation, followed: None, wake: SimTime::ZERO, inbox: Inbox::default(), out }
     }
 
-    /// The same unit, between memory clients and the L2: it is held to the order of their accesses. `updates_copies` where its copies
-    /// have what its clients store.
+    /// The same unit, between memory clients and the L2: it is held to the order of their accesses. `updates_copies` where its copies have
+    /// its clients' stores.
     #[must_use]
     pub fn between_clients_and_l2(self, updates_copies: bool) -> Guest {
         let order = MemoryOrder::new(updates_copies);
@@ -124,7 +124,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Sends on what the unit has sent, up to the first message that breaks a rule.
+    /// Sends on the unit's messages, up to the first one that breaks a rule.
     fn send_on(&mut self, out: &mut Outbox) -> Result<(), BrokenRule> {
         for (port, arrival, payload) in self.out.drain_sent() {
             let sender = &self.ports[usize::from(port.0)];
@@ -164,7 +164,7 @@ impl Unit for Guest {
                 return if now == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(now) };
             }
             let advanced = self.advance_at(now, inbox);
-            // What it sent before it broke a rule counts: the first mistake is reported.
+            // Messages before the broken rule count: the first mistake is reported.
             if let Err(broken) = self.send_on(out).and(advanced) {
                 out.break_rule_as_guest(now, broken.to_string());
                 inbox.clear();
@@ -196,6 +196,10 @@ impl Unit for Guest {
     fn outstanding(&self) -> Option<String> {
         let parts: Vec<String> = [self.conversation.owed(), self.unit.outstanding()].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; it says of itself: "))
+    }
+
+    fn holds_others_up(&self) -> bool {
+        self.conversation.owes() && !self.conversation.waits_below()
     }
 
     fn save(&self) -> Result<Vec<u8>, StateError> {

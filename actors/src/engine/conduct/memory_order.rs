@@ -1,7 +1,7 @@
-//! What a unit between memory clients and the L2 may do with their accesses: the rules whose breach would flatter it.
+//! The order of accesses through a unit between memory clients and the L2: rules whose breach would flatter the unit.
 //!
 //! A unit that acknowledges a store before the L2 has it, or that answers from an old copy, seems fast, and no value shows it: timing
-//! carries no data. So what goes through the unit is followed, in the order of time. Where windows end does not matter to it.
+//! carries no data. So the traffic through the unit is followed, in the order of time. The ends of windows do not matter.
 
 use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, SECTORS_PER_LINE, Scope};
 use balar_protocol::{PortId, SimTime};
@@ -25,9 +25,9 @@ struct Access {
     place: u64,
     /// Sectors that no request downstream has named since it arrived.
     unsent: u8,
-    /// Of a write: sectors for which nothing has been acknowledged from below.
+    /// For a write: sectors that have not been acknowledged from below.
     unacknowledged: u8,
-    /// Of a write that others must see: a request downstream is its own.
+    /// For a write that others must see: it has a request downstream of its own.
     has_own_request: bool,
 }
 
@@ -50,22 +50,22 @@ struct Stored {
 /// Follows the accesses of clients through one unit, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct MemoryOrder {
-    /// The unit's copies have what its clients store.
+    /// The unit's copies have its clients' stores.
     updates_copies: bool,
     places: u64,
     writes: Vec<Access>,
     reads: Vec<Access>,
     below: Vec<Sent>,
-    /// By line and sector: the place of the last load downstream that has brought it; 0: none has.
+    /// The place of the last load downstream that has brought a sector, by line and sector; 0: no load has.
     copies: BTreeMap<u64, [u64; SECTORS_PER_LINE as usize]>,
-    /// By client, line and sector: the last store that went downstream.
+    /// The last store that went downstream, by client, line and sector.
     stored: BTreeMap<(Client, u64), [Stored; SECTORS_PER_LINE as usize]>,
-    /// By launch: the place of its first request.
+    /// The place of the first request of each launch.
     launches: BTreeMap<u32, u64>,
 }
 
 impl MemoryOrder {
-    /// Of a unit that says whether its copies have what its clients store.
+    /// The rules for a unit that says whether its copies have its clients' stores.
     pub fn new(updates_copies: bool) -> MemoryOrder {
         MemoryOrder { updates_copies, ..MemoryOrder::default() }
     }
@@ -248,7 +248,7 @@ impl MemoryOrder {
         Ok(())
     }
 
-    /// May the unit answer a load's sector with what it has of it?
+    /// May the unit answer a load's sector with its copy?
     fn check_copy(&self, read: &Access, sector: usize, at: SimTime) -> Result<(), String> {
         let what = name(&read.request);
         let copy = self.copies.get(&read.request.line).map_or(0, |copies| copies[sector]);
@@ -293,7 +293,8 @@ impl MemoryOrder {
         Ok(())
     }
 
-    /// What the unit sleeps on although others must see it: it sleeps until a message comes, and none is on its way from below.
+    /// The accesses that the unit sleeps on although others must see them: it sleeps until a message comes, and none is on its way from
+    /// below.
     pub fn held(&self) -> Option<String> {
         if !self.below.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What a unit of the user's own is held to: the rules of time, of its protocols and of memory.
+//! The rules for a unit of the user's own: rules of time, of its protocols and of memory.
 
 mod conversation;
 mod guest;

@@ -38,7 +38,7 @@ pub enum BrokenRule {
     /// It panicked; sending into the past is a panic.
     #[error("{text}; the unit panicked so in the window from {} to {}", .window.start, .window.until)]
     Panicked {
-        /// What it said, and where.
+        /// Its message, and the place.
         text: String,
         /// The window.
         window: Window,
@@ -52,15 +52,15 @@ pub enum BrokenRule {
         /// How far it has come.
         at: SimTime,
     },
-    /// It answered what nobody asked, or twice.
+    /// It answered a request that does not exist, or answered one twice.
     #[error("at {at} the unit {what}; rule: each request is answered once, with its own number")]
     Answer {
         /// When the answer left.
         at: SimTime,
-        /// What it did, in words that follow "the unit".
+        /// Its act, in words that follow "the unit".
         what: String,
     },
-    /// It sent what its port does not send.
+    /// It sent a message that its port does not send.
     #[error(
         "at {at} the unit sent {message} through its port {port}, which is a {role}; rule: a port sends the messages of its role"
     )]
@@ -74,7 +74,7 @@ pub enum BrokenRule {
         /// The message.
         message: String,
     },
-    /// It did with a client's access what would flatter it.
+    /// It broke the order of a client's accesses in a way that would flatter it.
     #[error("{0}")]
     Order(String),
     /// It sent a request that makes no sense.
@@ -82,14 +82,14 @@ pub enum BrokenRule {
     Malformed {
         /// When the request left.
         at: SimTime,
-        /// What is wrong with it.
+        /// The mistake.
         what: &'static str,
         /// The request.
         request: MemoryRequest,
     },
 }
 
-/// An outbox for one unit alone whose port i has the latency `latencies[i]`. What is sent is kept, and its port is the sender's.
+/// An outbox for one unit alone whose port i has the latency `latencies[i]`. Messages are kept, and their port is the sender's.
 pub(in crate::engine) fn outbox_alone(latencies: impl IntoIterator<Item = SimTime>) -> Outbox {
     let wires = latencies.into_iter().enumerate();
     Outbox::alone(wires.map(|(i, latency)| Wire { unit: UnitId(1), port: PortId(i as u16), latency }).collect())
@@ -115,7 +115,7 @@ pub(in crate::engine) fn advance_alone(
     }
 }
 
-/// Does what a unit sends make sense, whoever receives it?
+/// Does a unit's message make sense for any receiver?
 ///
 /// # Errors
 ///

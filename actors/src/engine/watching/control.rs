@@ -10,7 +10,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Holds a run, lets it go on for a while, and asks it for samples. A handle: clones control the same run.
 ///
-/// What is asked for happens between windows. It changes no result, only when the run goes on.
+/// Requests take effect between windows. They change no result, only when the run goes on.
 #[derive(Clone, Debug, Default)]
 pub struct RunControl {
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ struct Orders {
     is_held: bool,
 }
 
-/// What a run does next.
+/// The next act of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Order {
     /// It goes on, but not to this time or beyond.
@@ -89,7 +89,7 @@ impl RunControl {
         self.shared.changed.notify_all();
     }
 
-    /// What a run does whose next event is at `start`. Waits for a while where it is held.
+    /// The act of a run whose next event is at `start`. Waits for a while where it is held.
     #[inline]
     pub(in crate::engine) fn order(&self, start: SimTime) -> Order {
         if self.shared.attention.load(Ordering::Acquire) { self.order_now(start) } else { Order::GoOn(SimTime::MAX) }

@@ -1,4 +1,4 @@
-//! The live side of a run: what a progress display reads from another thread while units work.
+//! The live side of a run: values that a progress display reads from another thread while units work.
 
 use balar_protocol::SimTime;
 use dashmap::DashMap;
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A board of counters that units write and a display reads. A handle: clones show the same board.
 ///
-/// It never influences the simulation: units write to it and do not read it.
+/// It never influences the simulation: units write to it and do not read it. Threads meet here: those of shards write, and at the same time
+/// those of a progress display or of `--live` read.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBoard {
     state: Arc<BoardState>,
@@ -96,7 +97,7 @@ impl Gauge {
         self.value.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// What it shows now.
+    /// Its present value.
     pub fn value(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Who looks on while a run goes on: what a watcher is given, how it comes together, runs that are held and stepped, the end of a run
-//! whose unit does not return.
+//! Watching a run while it goes on: samples and how they are taken, runs that are held and stepped, the end of a run whose unit does not
+//! return.
 
 pub(super) mod control;
 pub mod live;

@@ -9,7 +9,7 @@ use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{SimTime, UnitId};
 
-/// What a shard hands in for a sample. Its buffers travel back with the next demand.
+/// A shard's part of a sample. Its buffers travel back with the next demand.
 #[derive(Default)]
 pub(in crate::engine) struct ShardSample {
     /// The numbers of its units, one after another.
@@ -23,7 +23,7 @@ pub(in crate::engine) struct ShardSample {
     pub waiting: Vec<(UnitId, String)>,
 }
 
-/// What the coordinator does before the next window.
+/// The coordinator's act before the next window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Next {
     /// It runs a window that does not go beyond this time.
@@ -34,27 +34,27 @@ pub(in crate::engine) enum Next {
     Look,
 }
 
-/// The samples of a run on their way from the shards to whoever watches.
+/// The samples of a run on their way from the shards to the watcher.
 pub(in crate::engine) struct Sampler {
     watch: Watch,
     layout: SampleLayout,
     times: SampleTimes,
-    /// By shard: its units.
+    /// Units, by shard.
     units: Vec<Vec<UnitId>>,
     values: Vec<u64>,
     changed: Vec<bool>,
     launches: LaunchSink,
     waiting: Vec<(UnitId, String)>,
-    /// By shard: its buffers.
+    /// Buffers, by shard.
     buffers: Vec<ShardSample>,
-    /// What is being taken, and how many shards have not handed in.
+    /// The sample that is being taken, and how many shards have not handed in.
     under_way: Option<(SimTime, SampleKind)>,
     missing: usize,
     has_ended: bool,
 }
 
 impl Sampler {
-    /// Of units that have not run, each with its path, which live in these shards.
+    /// A sampler of units that have not run, each with its path, in these shards.
     pub fn new<'a>(
         watch: Watch,
         units: impl Iterator<Item = (&'a str, &'a dyn Unit)>,
@@ -91,7 +91,7 @@ impl Sampler {
         self.layout.units[unit].1.len()
     }
 
-    /// What comes before anything at `start`; all before `reached` has happened, and `end` is when the run ends, if it does.
+    /// The act before anything at `start`; all before `reached` has happened, and `end` is when the run ends, if it does.
     pub fn next(&mut self, start: SimTime, reached: SimTime, end: Option<SimTime>) -> Next {
         if let Some(end) = end {
             return match self.times.due(end).filter(|&due| due < end) {

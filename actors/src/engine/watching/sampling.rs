@@ -1,4 +1,4 @@
-//! Samples: what units have counted so far, read at times of simulated time or when somebody asks, while the run goes on.
+//! Samples: the counts of units so far, read at times of simulated time or when a watcher asks, while the run goes on.
 //!
 //! The coordinator lets no window cross the time of a sample. So everything before it has happened and nothing after it, and a sample
 //! depends on units alone, not on threads or on where windows end. Units are asked for numbers; the names of these are asked for once.
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Takes the samples of a run.
 pub trait Observer: Send {
-    /// The run begins: what each sample holds.
+    /// The run begins: the layout of each sample.
     fn begin(&mut self, layout: &SampleLayout);
 
     /// A sample has been taken. It is called between windows: the simulation waits for it.
@@ -28,7 +28,7 @@ pub trait Observer: Send {
 pub struct SampleLayout {
     /// The rows, as they are before anything has happened.
     pub rows: Vec<StatisticRow>,
-    /// By unit: its path, and which of the rows are its own.
+    /// The path of each unit, and which of the rows are its own.
     pub units: Vec<(String, Range<usize>)>,
 }
 
@@ -37,13 +37,13 @@ pub struct SampleLayout {
 pub enum SampleKind {
     /// Its time has come.
     Due,
-    /// Somebody has asked ([`RunControl::ask`]). Such samples come at times that differ from run to run.
+    /// A watcher has asked ([`RunControl::ask`]). Such samples come at times that differ from run to run.
     Asked,
     /// The run is over.
     Last,
 }
 
-/// What units have counted at a time.
+/// The counts of units at a time.
 #[derive(Debug)]
 pub struct Sample<'a> {
     /// Everything before it has happened, and nothing after it.
@@ -52,18 +52,18 @@ pub struct Sample<'a> {
     pub kind: SampleKind,
     /// The numbers, in the order of [`SampleLayout::rows`].
     pub values: &'a [u64],
-    /// By unit, in the order of [`SampleLayout::units`]: may its numbers differ from those of the sample before?
+    /// May the numbers of a unit differ from those of the sample before? In the order of [`SampleLayout::units`].
     pub changed: &'a [bool],
-    /// What has become of launches since the sample before, of whatever kind.
+    /// The fates of launches since the sample before, for samples of any kind.
     pub launches: &'a LaunchSink,
-    /// Of a sample that somebody has asked for: the units that have work outstanding, and what they wait for.
+    /// In a sample that a watcher has asked for: the units that have work outstanding, and what they wait for.
     pub waiting: &'a [WaitingUnit],
 }
 
 /// How a run is watched.
 #[derive(Clone)]
 pub struct Watch {
-    /// Simulated time from one sample to the next, counted from zero; `None` = only when somebody asks, and at the end.
+    /// Simulated time from one sample to the next, counted from zero; `None` = only when a watcher asks, and at the end.
     ///
     /// Stretches in which nothing happens have one sample at their first such time and one at their last.
     pub interval: Option<SimTime>,
@@ -80,7 +80,7 @@ impl Watch {
         Watch::shared(interval, control, Arc::new(Mutex::new(observer)))
     }
 
-    /// As [`Self::new`], by an observer that whoever started the run looks at as well.
+    /// As [`Self::new`], with an observer that the code which started the run looks at as well.
     pub fn shared(interval: Option<SimTime>, control: RunControl, observer: Arc<Mutex<dyn Observer>>) -> Watch {
         Watch { interval, control, thinning: None, observer }
     }
@@ -114,7 +114,7 @@ pub(in crate::engine) struct SampleTimes {
     next: SimTime,
     /// How many may be taken before the interval doubles.
     thinning: Option<u32>,
-    /// How many have been taken, of which half are forgotten when it does.
+    /// How many have been taken; half of them are forgotten when the interval doubles.
     taken: u32,
 }
 
@@ -134,7 +134,7 @@ impl SampleTimes {
 
     /// The sample that is due before anything at `start` happens, where nothing has happened since the one before it.
     ///
-    /// Of an empty stretch, the first and the last are due.
+    /// In an empty stretch, the first and the last sample are due.
     #[inline]
     pub fn due(&mut self, start: SimTime) -> Option<SimTime> {
         if start < self.next || start == SimTime::MAX {

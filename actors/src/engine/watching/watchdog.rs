@@ -34,7 +34,7 @@ struct Call {
 }
 
 impl Calls {
-    /// Of so many shards.
+    /// The calls of so many shards.
     pub fn new(shards: usize) -> Calls {
         Calls((0..shards).map(|_| CachePadded::default()).collect())
     }
@@ -65,18 +65,18 @@ impl Calls {
     }
 }
 
-/// What is watched.
+/// The calls that are watched.
 pub(in crate::engine) struct Watchdog {
     pub calls: Calls,
     pub interrupt: Arc<AtomicBool>,
     pub deadline: Deadline,
-    /// By unit.
+    /// Paths, by unit.
     pub paths: Arc<[String]>,
 }
 
 impl Watchdog {
-    /// Waits for what the engine sends when it has ended, and for no longer than a run may take to end. `None` where the engine ended
-    /// without a word.
+    /// Waits for the report that the engine sends when it has ended, and for no longer than a run may take to end. `None` where the engine
+    /// ended without a word.
     pub fn wait(&self, report: &Receiver<Result<RunReport, EngineError>>) -> Option<Result<RunReport, EngineError>> {
         let mut since = Instant::now();
         let mut seen = Vec::new();

@@ -6,7 +6,7 @@ use balar_protocol::memory::{MemoryKind, MemoryRequest};
 use balar_protocol::{Clock, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// The lines of a page: of rows, run by run.
+/// The lines of a page, in runs of rows.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct PageLines {
     rows: Rows,
@@ -17,7 +17,7 @@ pub(super) struct PageLines {
 }
 
 impl PageLines {
-    /// Of `bytes` bytes from `offset` of the packed rows on.
+    /// The lines of `bytes` bytes from `offset` of the packed rows on.
     pub fn new(rows: &Rows, offset: u64, bytes: u32) -> PageLines {
         PageLines { rows: *rows, next: offset, end: offset + u64::from(bytes), run: LineRange::new(0, 0) }
     }
@@ -35,7 +35,7 @@ impl PageLines {
         begun + lines
     }
 
-    /// As [`LineRange::next_request`], of the first run that has lines left.
+    /// As [`LineRange::next_request`], for the first run that has lines left.
     #[inline]
     pub fn next_request(&mut self, kind: MemoryKind, id: u32) -> Option<MemoryRequest> {
         if self.run.is_empty() {

@@ -1,17 +1,18 @@
-//! The copy engines of a GPU: transfers between host memory and device memory, in pages over the data link, and within
-//! device memory. Another GPU's memory is reached as host memory is: its pages cross this GPU's link, and what its own link and
-//! memory would do is not modelled.
+//! The copy engines of a GPU: transfers between host memory and device memory, in pages over the data link, and within device memory.
+//! Another GPU's memory is reached as host memory is: its pages cross this GPU's link, and the time of its own link and memory is not
+//! modelled.
 //!
-//! What kernels read and write of pinned host memory passes here, too, on its way over the data link.
+//! Kernels' reads and writes of pinned host memory pass here, too, on their way over the data link.
 //!
-//! There are two engines, one for what is written to the device and one for what is read back; each does one transfer
-//! after another. Towards the device, the engine asks the host for pages and writes them, line by line, through the
-//! crossbar, so that copied lines are found in L2 as on hardware. Back, it loads lines and sends pages.
+//! There are two engines, one for writes to the device and one for reads back; each does one transfer after another. Towards the device,
+//! the engine asks the host for pages and writes them, line by line, through the crossbar, so that copied lines are found in L2 as on
+//! hardware. Back, it loads lines and sends pages.
 //!
-//! Kernels reach pinned memory past L1 and L2: crossbar, copy engine, data link, host memory. A page of a transfer is one message wherever it goes: over the
-//! link, and as a burst to host memory, which works out its lines one after another, as it would single requests, and answers when the last is done. Only
-//! through L2 (`through_l2`) each line travels alone. The bytes of a transfer exist once in the simulator beside the memory itself: what the tunnel has
-//! received is what is written, page by page, and what has been read is what the tunnel sends.
+//! Kernels reach pinned memory past L1 and L2: crossbar, copy engine, data link, host memory. A page of a transfer is one message on its
+//! whole way: over the link, and as a burst to host memory, which works out its lines one after another, as it would single requests, and
+//! answers when the last is done. Only through L2 (`through_l2`) each line travels alone. The bytes of a transfer exist once in the
+//! simulator beside the memory itself: bytes that the tunnel has received are written page by page, and bytes that have been read are sent
+//! by the tunnel.
 
 mod lines;
 mod pages;

@@ -47,14 +47,14 @@ impl CopyEngine {
         let (kind, rows) = match (transfer.operation.source(), transfer.operation.destination()) {
             (Some(source), _) if is_own(source) => (MemoryKind::Load, Some(*source)),
             (None, Some(destination)) if transfer.route == Route::Within => (MemoryKind::Store, Some(*destination)),
-            // What crosses the link has no lines in the GPU's memory.
+            // A page that crosses the link has no lines in the GPU's memory.
             _ => (MemoryKind::Store, None),
         };
         self.open_page(engine, kind, (offset, bytes), rows, at);
         true
     }
 
-    /// A page, of so many bytes from an offset on, is ready to have its lines sent, where it has any: those of `rows`.
+    /// A page, of so many bytes from an offset on, is ready to have its lines sent, where it has any: the lines of `rows`.
     fn open_page(
         &mut self,
         engine: usize,

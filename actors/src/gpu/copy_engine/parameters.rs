@@ -1,4 +1,4 @@
-//! What a copy engine is described by, and what it counts.
+//! The parameters of a copy engine, and its counters.
 
 use crate::catalogue::bounds::{CLOCK, ENTRIES, PER_CYCLE, RATE, TIME};
 use crate::catalogue::{BuildContext, ParameterProblem, ParameterSet, Problems};
@@ -34,7 +34,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What a copy engine counts.
+    /// The counters of a copy engine.
     pub struct CopyEngineCounters {
         /// transfers done
         transfers: "transfer",

@@ -1,4 +1,4 @@
-//! What changes while a copy engine runs: transfers, their pages, and what each engine works on.
+//! The state of a running copy engine: transfers, their pages, and the work of each engine.
 
 use super::lines::{LinePacer, PageLines};
 use super::parameters::CopyEngineCounters;
@@ -51,7 +51,7 @@ impl PageTable {
     }
 }
 
-/// What a transfer has to do with the data link.
+/// The use of the data link by a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Route {
     /// Nothing: it stays within the GPU's memory.
@@ -84,7 +84,7 @@ pub(super) struct Transfer {
     pub next_offset: u64,
     /// Pages begun and not yet done.
     pub open_pages: u32,
-    /// Of device-to-host: what has been read.
+    /// For device-to-host: the bytes that have been read.
     pub data: Arc<[u8]>,
     /// The latest time at which a page was done.
     pub done_at: SimTime,
@@ -107,7 +107,7 @@ pub(super) struct Engine {
     pub counters: CopyEngineCounters,
 }
 
-/// What changes while a copy engine runs.
+/// The state of a running copy engine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     /// Towards the device (and within it), and towards the host.

@@ -54,7 +54,7 @@ fn command(id: u32, operation: CopyOperation) -> Payload {
     Payload::Copy(CopyMessage::Command(Box::new((CopyId(id), operation))))
 }
 
-/// What an exchange came to.
+/// The results of an exchange.
 #[derive(Default)]
 struct Exchange {
     completed: Vec<Completion>,

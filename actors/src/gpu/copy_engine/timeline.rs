@@ -1,4 +1,4 @@
-//! What copy engines tell of their transfers, where a run asks for it: a slice for each, on a track for its engine.
+//! The timeline of copy engines, where a run asks for it: a slice for each transfer, on a track for its engine.
 
 use super::state::{Route, Transfer};
 use super::transfers::Counted;
@@ -8,7 +8,7 @@ use balar_protocol::SimTime;
 
 const COPY: &[Argument] = &[("copy", ValueKind::Number), ("bytes", ValueKind::Number), ("start_ps", ValueKind::Number)];
 
-/// What copy engines need to tell of their transfers.
+/// The state that copy engines need to record their transfers.
 pub(super) struct CopyTimeline {
     log: TimelineLog,
     /// Towards the device (and within it), and towards the host.
@@ -16,7 +16,7 @@ pub(super) struct CopyTimeline {
 }
 
 impl CopyTimeline {
-    /// Of the engines that are built, where the run asks for it.
+    /// The timeline of the engines that are built, where the run asks for it.
     pub fn of(context: &BuildContext) -> Option<CopyTimeline> {
         let log = context.timeline()?;
         let track = |rank, name: &'static str| {

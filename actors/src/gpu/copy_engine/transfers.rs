@@ -1,4 +1,4 @@
-//! Transfers: what an engine works on one after another, the way each takes, and its beginning and end.
+//! Transfers: the work of an engine, one after another, the way of each, and its beginning and end.
 
 use super::CopyEngine;
 use super::state::{Queued, Route, TO_DEVICE, TO_HOST, Transfer};
@@ -63,7 +63,7 @@ impl CopyEngine {
         }
     }
 
-    /// Sends what can be sent and begins what can be begun; completes the transfer where nothing is left.
+    /// Sends lines and pages that can be sent and begins transfers that can be begun; completes the transfer where nothing is left.
     pub(super) fn work(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
         loop {
             self.send_lines(engine, now, out);
@@ -96,7 +96,7 @@ impl CopyEngine {
     }
 }
 
-/// As what a transfer's bytes are counted.
+/// The counter of a transfer's bytes.
 pub(super) enum Counted {
     HostToDevice,
     DeviceToHost,

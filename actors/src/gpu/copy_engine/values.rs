@@ -1,4 +1,4 @@
-//! What transfers do to the values of memory: they are written as pages come, and read as pages are done.
+//! The effect of transfers on the values of memory: they are written as pages come, and read as pages are done.
 
 use super::CopyEngine;
 use super::state::Transfer;
@@ -8,7 +8,7 @@ use balar_protocol::copy::{CopyOperation, Rows};
 use std::sync::Arc;
 
 impl CopyEngine {
-    /// A transfer begins: fills take effect. Returns room for what it brings to the host.
+    /// A transfer begins: fills take effect. Returns room for the bytes that it brings to the host.
     pub(super) fn begin_values(&mut self, now: SimTime, operation: &CopyOperation) -> Arc<[u8]> {
         transfer::expect_writes(&self.device_memory, operation);
         match operation {
@@ -37,7 +37,7 @@ impl CopyEngine {
 }
 
 impl Transfer {
-    /// Reads a page of what goes to pageable host memory. Where the source was freed since the transfer began, bytes stay zero.
+    /// Reads a page of a transfer to pageable host memory. Where the source was freed since the transfer began, bytes stay zero.
     pub(super) fn read_page(&mut self, memory: &DeviceMemory, source: &Rows, offset: u64, bytes: u32) {
         let view = memory.view();
         if view.allocation_of(source.address).is_none() {

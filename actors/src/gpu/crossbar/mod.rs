@@ -10,9 +10,10 @@ mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::gpu::line_owners::LineOwners;
 use crate::interleave::{AddressHash, SliceMap};
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
@@ -60,7 +61,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar as a whole counts.
+    /// The counters of the crossbar as a whole.
     pub struct CrossbarCounters {
         /// packets from requesters to slices
         packets_request: "packet",
@@ -88,7 +89,7 @@ balar_protocol::counters! {
 }
 
 balar_protocol::counters! {
-    /// What the crossbar counts of each slice.
+    /// The counters of the crossbar for each slice.
     pub struct SlicePortCounters {
         /// packets sent to the slice
         slice_packets_request: "packet",
@@ -139,13 +140,21 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CrossbarCounters::DEFINITIONS,
-    provides: nothing,
+    provides,
     weight: 32,
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
 
+fn provides(text: &str) -> Vec<Capability> {
+    let Ok(CrossbarParameters { address_hash: hash, .. }) = ron::from_str(text) else { return Vec::new() };
+    vec![Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash }]
+}
+
 /// What [`Unit::save`] writes of a crossbar.
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
+
+/// The most pairs of a requester and a slice: each has a queue in both directions.
+const MOST_PAIRS: usize = 1 << 24;
 
 /// Which side of the switch a port is on.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +163,7 @@ enum Side {
     Slice(u16),
 }
 
-/// What the parameters say of it, beside the shapes of its planes.
+/// Its parameters, beside the shapes of its planes.
 #[derive(Debug)]
 struct Fixed {
     clock: Clock,
@@ -167,12 +176,12 @@ struct Fixed {
 /// Where its ports lead.
 #[derive(Debug)]
 struct Wiring {
-    /// By `PortId`.
+    /// Sides, by `PortId`.
     sides: Vec<Side>,
     requester_ports: Vec<PortId>,
     slice_ports: Vec<PortId>,
-    /// The copy engine, through which pinned host memory is reached. What goes this way does not compete for ports: the link is
-    /// slower than any of them. Without it, pinned memory is timed as device memory. Its place among the requesters and its port.
+    /// The copy engine, through which pinned host memory is reached: its place among the requesters and its port. Its traffic does not
+    /// compete for ports: the link is slower than any of them. Without it, pinned memory is timed as device memory.
     host: Option<(usize, PortId)>,
 }
 
@@ -196,6 +205,8 @@ impl Crossbar {
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
+        let pairs = requester_ports.len().saturating_mul(slice_ports.len());
+        problems.extend(ParameterProblem::of_range("requesters x slices", pairs, ..=MOST_PAIRS));
         let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32);
         let slices = match slices.map_err(|problem| ParameterProblem::new("address_hash", problem)) {
             Ok(slices) if problems.is_empty() => slices,
@@ -204,6 +215,7 @@ impl Crossbar {
                 return Err(problems.into());
             }
         };
+        LineOwners::add(context, &slices, &slice_ports);
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);
@@ -252,7 +264,7 @@ impl Crossbar {
     fn request(&mut self, requester: u16, cycle: u64, mut request: MemoryRequest, out: &mut Outbox) {
         request.return_port = requester;
         if let Some((host, port)) = self.wiring.host.filter(|_| request.aperture == Aperture::Host) {
-            // What was granted before leaves before.
+            // A packet that was granted before leaves before.
             self.grant_responses(host, cycle, out);
             let depart = self.fixed.clock.time_of(cycle + self.requests.latency());
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));

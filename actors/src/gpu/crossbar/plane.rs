@@ -1,8 +1,8 @@
 //! One direction of the crossbar: inputs, outputs, a queue for each pair, round-robin grants.
 //!
-//! Of the inputs that have packets for an output, those whose first packet can be granted are bits of a set, and the others wait in
-//! the order in which theirs can be: a grant looks at neither more than once. A packet that comes to an output that none waits for is in
-//! no queue until another one comes.
+//! An output has a set of inputs whose first packet can be granted, a bit each. Other inputs with packets for it wait in the order in which
+//! their packets can be granted: a grant looks at neither more than once. A packet for an output that has no other packets is in no queue
+//! until another one comes.
 //!
 //! **Invariant:** grants depend on the cycles of packets and credits alone, never on when they are computed: [`Plane::grant`] is told
 //! up to which cycle everything has arrived.
@@ -26,7 +26,7 @@ pub(super) struct PlaneConfiguration {
     pub credits: Option<u32>,
 }
 
-/// What a plane counts.
+/// The counters of a plane.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PlaneCounters {
     pub packets: u64,
@@ -366,7 +366,7 @@ impl<T> Output<T> {
         }
     }
 
-    /// The input whose first packet is granted in `cycle`, of which there is one. It is neither ready nor waiting any more.
+    /// The input whose first packet is granted in `cycle`. There is at least one. It is neither ready nor waiting any more.
     #[inline]
     fn choose(&mut self, ready: &mut [u64], cycle: u64) -> usize {
         while let Some(&(eligible, input)) = self.later.front()

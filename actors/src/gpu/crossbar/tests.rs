@@ -185,7 +185,7 @@ fn each_credit_of_a_message_has_its_own_time() {
     assert_eq!(counter(&unit, "queue_length_maximum_request"), 4);
 }
 
-/// What waits is counted at moments of simulated time: a packet that has left before another arrives does not wait with it.
+/// Waiting packets are counted at moments of simulated time: a packet that has left before another arrives does not wait with it.
 #[test]
 fn the_longest_queue_is_that_of_a_moment() {
     let (mut unit, mut bench) = crossbar(PLAIN);

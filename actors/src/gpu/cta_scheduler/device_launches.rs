@@ -1,8 +1,8 @@
-//! Kernels that kernels launch (dynamic parallelism): streams of grids, and grids that wait for what they have launched.
+//! Kernels that kernels launch (dynamic parallelism): streams of grids, and grids that wait for the kernels that they have launched.
 //!
-//! What a thread puts into a stream of its grid comes here as a message. Launches of one stream go to a queue one after the other, as
-//! those of the host do. A grid whose CTAs have ended is done when all that it has launched is; launches of its tail stream begin one
-//! after the other when nothing else is left (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism").
+//! An operation that a thread puts into a stream of its grid comes here as a message. Launches of one stream go to a queue one after the
+//! other, as launches of the host do. A grid whose CTAs have ended is done when all kernels that it has launched are; launches of its tail
+//! stream begin one after the other when nothing else is left (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism").
 
 use super::CtaScheduler;
 use super::kernels::ResidentKernel;
@@ -23,14 +23,14 @@ pub(super) struct DeviceLaunches {
     families: BTreeMap<LaunchId, Family>,
     /// Launches that are under way to their streams, in the order in which they come there.
     coming: VecDeque<(SimTime, DeviceWork)>,
-    /// By launch: the grid that has made it, and its stream.
+    /// The grid that has made a launch, and its stream, by launch.
     origins: BTreeMap<LaunchId, (LaunchId, DeviceStream)>,
     /// How many there have been.
     launches: u32,
     queues: u32,
 }
 
-/// A grid and what it has launched.
+/// A grid and its launches.
 #[derive(Serialize, Deserialize)]
 struct Family {
     context: ContextId,
@@ -53,7 +53,7 @@ struct GridStream {
     waiting: VecDeque<Step>,
 }
 
-/// What waits in a stream.
+/// An operation that waits in a stream.
 #[derive(Serialize, Deserialize)]
 enum Step {
     Launch(Arc<KernelLaunch>),
@@ -221,7 +221,7 @@ impl CtaScheduler {
         }
     }
 
-    /// A launch is done: its stream goes on, and what its grid has left.
+    /// A launch is done: its stream goes on, and so does its grid's end.
     pub(super) fn device_launch_done(&mut self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
         let Some((parent, key)) = self.state.device.origins.remove(&launch) else { return };
         let Some(family) = self.state.device.families.get_mut(&parent) else { return };
@@ -250,7 +250,7 @@ impl CtaScheduler {
         }
     }
 
-    /// A context has failed, or ends: gives its kernels that wait for what they have launched.
+    /// A context has failed, or ends: gives its kernels that wait for the kernels that they have launched.
     pub(super) fn drop_device_launches(&mut self, context: ContextId) -> Vec<ResidentKernel> {
         let DeviceLaunches { families, coming, origins, .. } = &mut self.state.device;
         let (dropped, kept) = std::mem::take(families).into_iter().partition(|(_, family)| family.context == context);
@@ -261,7 +261,7 @@ impl CtaScheduler {
         dropped.into_values().filter_map(|family| family.ended).map(|(kernel, _)| kernel).collect()
     }
 
-    /// The kernels whose CTAs have ended, and that wait for what they have launched.
+    /// The kernels whose CTAs have ended, and that wait for the kernels that they have launched.
     pub(super) fn waiting_parents(&self) -> impl Iterator<Item = &ResidentKernel> {
         self.state.device.families.values().filter_map(|family| family.ended.as_ref()).map(|(kernel, _)| kernel)
     }

@@ -10,7 +10,7 @@ use balar_protocol::statistics::{KernelCounters, KernelRecord};
 use balar_protocol::{ContextId, Payload, SimTime};
 use std::sync::Arc;
 
-/// What a watcher of the run is told of a kernel.
+/// The facts about a kernel for a watcher of the run.
 pub(super) fn facts_of(kernel: &ResidentKernel, gpu: &Arc<str>, end: Option<SimTime>) -> LaunchFacts {
     let launch = &kernel.launch;
     let ctas = launch.cta_count();
@@ -50,8 +50,8 @@ impl CtaScheduler {
         }
     }
 
-    /// A context fails: everything of it that runs or waits ends with `fault`, and what comes later, too. Contexts that share the GPU
-    /// fail together (NVIDIA Multi-Process Service, "Memory Protection and Error Containment").
+    /// A context fails: all its running and waiting work ends with `fault`, and later work, too. Contexts that share the GPU fail together
+    /// (NVIDIA Multi-Process Service, "Memory Protection and Error Containment").
     pub(super) fn fail(&mut self, now: SimTime, context: ContextId, fault: KernelFault, out: &mut Outbox) {
         let mut contexts = vec![context];
         if self.is_shared {
@@ -104,6 +104,7 @@ impl CtaScheduler {
         if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().refused(now, launch.id);
         }
+        self.spans.refused(now, launch.id);
         self.send_failure(now, launch, None, out);
     }
 
@@ -114,7 +115,7 @@ impl CtaScheduler {
         ran: Option<(SimTime, SimTime)>,
         out: &mut Outbox,
     ) {
-        // The host knows nothing of what kernels launch.
+        // The host knows nothing of launches by kernels.
         if launch.id.is_of_device() {
             return;
         }
@@ -129,6 +130,7 @@ impl CtaScheduler {
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let record = self.record_of(&kernel, end, completed);
         self.state.records.push(&record);
+        self.spans.ends(&record);
         if !kernel.launch.detail.is_timed() {
             return;
         }
@@ -162,6 +164,7 @@ impl CtaScheduler {
             cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },
             completed,
             counters: KernelCounters { ctas: kernel.counters, ..KernelCounters::default() },
+            ctas_unfinished: 0,
         }
     }
 }

@@ -10,13 +10,13 @@ use balar_protocol::{Payload, PortId, SimTime};
 use std::sync::Arc;
 
 impl CtaScheduler {
-    /// Gives the SMs as many CTAs as they have room for, of all resident kernels that are not timed.
+    /// Gives the SMs as many CTAs as they have room for, from all resident kernels that are not timed.
     pub(super) fn place_functional(&mut self, cycle: u64, now: SimTime, out: &mut Outbox) {
         for index in 0..self.state.resident.len() {
             let kernel = &self.state.resident[index];
             let is_functional = !kernel.launch.detail.is_timed();
             if is_functional && self.places(kernel) && kernel.first_cycle <= cycle {
-                // What one SM has no room for, another one may have.
+                // A CTA that one SM has no room for, another one may have room for.
                 while self.give_to_sms(index, now, out) {}
             }
         }
@@ -57,7 +57,7 @@ impl CtaScheduler {
         let Some(index) = self.resident(end.launch) else { return };
         let Some(sm) = self.sms.index_of(port) else { return };
         self.state.counters.ctas_completed += u64::from(end.count);
-        self.progress.ctas_done.add(end.count.into());
+        self.progress.ctas_ended(end.count.into());
         let kernel = &mut self.state.resident[index];
         kernel.of_sm[sm] = kernel.of_sm[sm].saturating_sub(end.count);
         kernel.counters.add(&end.counters);

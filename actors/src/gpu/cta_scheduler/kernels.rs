@@ -23,11 +23,11 @@ pub(super) struct ResidentKernel {
     pub unplaced: u64,
     /// CTAs placed and not yet ended.
     pub running: u64,
-    /// CTAs that have ended, and of which stores are under way.
+    /// CTAs that have ended, and whose stores are under way.
     pub storing: u64,
-    /// Of a kernel that is not timed: by SM, how many CTAs are there. Empty before the first are.
+    /// For a kernel that is not timed: the number of CTAs on each SM. Empty before the first are.
     pub of_sm: Vec<u32>,
-    /// Of such a kernel: it does not end before.
+    /// For such a kernel: it does not end before.
     pub until: SimTime,
     pub counters: CtaCounters,
 }

@@ -1,8 +1,9 @@
 //! The CTA scheduler of a GPU: the front end that takes kernel launches, and the distributor that gives their CTAs to SMs.
 //!
-//! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
-//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
-//! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+//! Launches of one queue (a stream, or a chain of a graph) run one after another; launches of different queues run together, up to a limit.
+//! The CTAs of kernels of higher priority are placed first, and among equal priorities the CTAs of the oldest kernel; younger ones fill the
+//! remaining room. A CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second
+//! CTA.
 //!
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
@@ -10,7 +11,9 @@ mod device_launches;
 mod endings;
 mod functional;
 mod kernels;
+mod progress;
 mod sm_map;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -23,20 +26,22 @@ use crate::catalogue::{
     SmResources, UnitDefinition,
 };
 use crate::engine::{
-    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
-    complete_launch, restore_state, save_state,
+    CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch,
+    restore_state, save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::launches::{LaunchFacts, LaunchSink};
+use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use device_launches::DeviceLaunches;
 use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
+use progress::Progress;
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
+use spans::LaunchSpans;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use timeline::SchedulerTimeline;
@@ -67,7 +72,7 @@ crate::parameters! {
         ctas_per_cycle: u32 = "1",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
-        /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
+        /// how long the kernels of a process run while kernels of another process wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
         #[range(SimTime(1)..=TIME.end)]
         time_slice: SimTime = r#""2 ms""#,
         /// time from the last CTA of a process to the first one of the next (estimate)
@@ -77,7 +82,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What the CTA scheduler counts.
+    /// The counters of the CTA scheduler.
     pub struct CtaSchedulerCounters {
         /// kernels taken from the host, and those that kernels have launched
         kernels_received: "kernel",
@@ -159,7 +164,7 @@ fn provides(text: &str) -> Vec<Capability> {
     compute_capability.map(|compute_capability| Capability::GpuFrontEnd { compute_capability }).into_iter().collect()
 }
 
-/// What the SMs at the ports provide, and the first port at which there is none that the scheduler can use.
+/// The capabilities of the SMs at the ports, and the first port without an SM that the scheduler can use.
 fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<ParameterProblem>) {
     let (mut sms, mut unfit) = (Vec::new(), None);
     for (index, port) in context.ports.row("sm") {
@@ -180,24 +185,6 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
     (sms, unfit)
 }
 
-/// What the scheduler shows on the live board, under its path: CTAs done, and the kernel that started last.
-#[derive(Default)]
-struct Progress {
-    ctas_done: Gauge,
-    board: LiveBoard,
-    kernel_name: String,
-}
-
-impl Progress {
-    fn on(board: &LiveBoard, path: &str) -> Progress {
-        Progress {
-            ctas_done: board.gauge(&format!("{path}.ctas_done")),
-            board: board.clone(),
-            kernel_name: format!("{path}.kernel"),
-        }
-    }
-}
-
 /// Everything that changes, beside the map of the SMs.
 #[derive(Serialize, Deserialize)]
 struct State {
@@ -209,7 +196,7 @@ struct State {
     resident: Vec<ResidentKernel>,
     /// In order of their ends.
     ending: VecDeque<EndingKernel>,
-    /// What kernels have launched.
+    /// The launches by kernels.
     device: DeviceLaunches,
     /// Next cycle in which CTAs may be placed, and how many that cycle has had.
     placement_cycle: u64,
@@ -225,6 +212,8 @@ struct State {
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: KernelRecords,
+    /// What CTAs did whose ends came after their launches had been broken off.
+    late: Vec<Unreported>,
 }
 
 /// The unit.
@@ -250,6 +239,7 @@ struct CtaScheduler {
     ended: Option<Vec<LaunchFacts>>,
     /// Where to tell of kernels.
     timeline: Option<Kept<SchedulerTimeline>>,
+    spans: LaunchSpans,
 }
 
 impl CtaScheduler {
@@ -291,16 +281,19 @@ impl CtaScheduler {
                 active_since: None,
                 counters: CtaSchedulerCounters::default(),
                 records: KernelRecords::default(),
+                late: Vec::new(),
             },
             progress: Progress::default(),
             ended: None,
             timeline: None,
+            spans: LaunchSpans::default(),
         }
     }
 
     /// A launch arrives from the host.
     fn launch_received(&mut self, now: SimTime, launch: Arc<KernelLaunch>, out: &mut Outbox) {
         self.state.counters.kernels_received += 1;
+        self.spans.received(now, &launch, &self.part);
         if self.state.faults.contains_key(&launch.context) {
             self.refuse(now, &launch, out);
             return;
@@ -338,13 +331,16 @@ impl CtaScheduler {
     /// A CTA has ended on the SM at `port`.
     fn cta_completed(&mut self, now: SimTime, port: PortId, completion: &CtaCompletion, out: &mut Outbox) {
         if !self.sms.release(port, completion.slot, completion.launch) {
-            return;
+            // Its launch has been broken off meanwhile.
+            let late = Unreported::among(&mut self.state.late, completion.launch);
+            return late.add_unfinished(&completion.counters);
         }
         self.state.counters.ctas_completed += 1;
-        self.progress.ctas_done.add(1);
+        self.progress.ctas_ended(1);
         self.retry_placement(now);
         let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
+        self.progress.timed_cta_ended(&kernel.launch.name, completion.counters.inst_executed);
         if let Some(timeline) = &self.timeline {
             timeline.lock().ctas_change(now, -1, &kernel.launch);
         }
@@ -409,7 +405,7 @@ impl CtaScheduler {
             let Some(queue) = self.state.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
-            self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
+            self.progress.kernel_starts(&launch.name);
             if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
                 timeline.lock().starts(now, &launch);
             }
@@ -499,6 +495,7 @@ impl CtaScheduler {
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;
+            self.progress.timed_cta_begins(&kernel.launch.name);
             if cycle > self.state.placement_cycle {
                 self.state.placement_cycle = cycle;
                 self.state.placed_in_cycle = 0;
@@ -538,7 +535,7 @@ impl CtaScheduler {
     }
 }
 
-/// What happens next, in the order in which things at the same time happen.
+/// The next event, in the order of events at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     KernelEnd,
@@ -606,6 +603,7 @@ impl Unit for CtaScheduler {
         for kernel in self.state.resident.iter().chain(self.waiting_parents()) {
             sink.kernels.push(&self.record_of(kernel, end, false));
         }
+        sink.unreported.extend_from_slice(&self.state.late);
     }
 
     fn counts_by_time(&self) -> bool {
@@ -645,7 +643,7 @@ impl Unit for CtaScheduler {
         save_state(&(&self.state, &self.sms.state))
     }
 
-    /// What the live board shows is no state: it goes on from where it is.
+    /// The values on the live board are no state: the board goes on from where it is.
     fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
         let (mut state, sms): (State, SmMapState) = restore_state(state)?;
         if !self.sms.fits(&sms) {

@@ -1,4 +1,4 @@
-//! The SM map table: what is free on each SM, and which launch each CTA slot runs.
+//! The SM map table: the free resources of each SM, and the launch in each CTA slot.
 
 use crate::catalogue::{SmCapability, SmResources};
 use balar_protocol::PortId;
@@ -14,11 +14,11 @@ struct SmState {
     free: SmResources,
     /// Bit i: slot i is free.
     free_slots: u64,
-    /// What each slot runs, and what that takes. Free slots have launch 0.
+    /// The launch in each slot, and its resources. Free slots have launch 0.
     slots: Vec<(LaunchId, SmResources)>,
 }
 
-/// What the table holds.
+/// The contents of the table.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SmMapState {
     sms: Vec<SmState>,
@@ -37,7 +37,7 @@ pub(super) struct SmMap {
 }
 
 impl SmMap {
-    /// Empty SMs at these ports, each with what it provides; of its CTA slots at most [`MAXIMUM_CTA_SLOTS`].
+    /// Empty SMs at these ports, each with its capability; at most [`MAXIMUM_CTA_SLOTS`] of its CTA slots are used.
     pub fn new(sms: impl IntoIterator<Item = (PortId, SmCapability)>) -> SmMap {
         let (ports, provides): (Vec<PortId>, Vec<SmCapability>) = sms.into_iter().unzip();
         let state = |provides: &SmCapability| {

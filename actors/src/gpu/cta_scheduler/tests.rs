@@ -84,7 +84,7 @@ fn fault(launch: u32) -> KernelFault {
     }
 }
 
-/// What was sent, in short: (arrival in ps, port, text).
+/// The messages that were sent, in short: (arrival in ps, port, text).
 fn summary(sent: &[(SimTime, PortId, Payload)]) -> Vec<(u64, u16, String)> {
     let text = |payload: &Payload| match payload {
         Payload::Cta(CtaMessage::Launch(cta)) => format!("{} cta {} slot {}", cta.launch.name, cta.cta[0], cta.slot),
@@ -297,7 +297,7 @@ fn a_cta_that_only_some_sms_can_hold_runs_on_those() {
     assert_eq!(sent.iter().map(|(_, port, _)| port.0).collect::<Vec<_>>(), [2, 2]);
 }
 
-/// Builds a scheduler of two ports, the second of which leads to `second`; gives its error.
+/// Builds a scheduler of two ports, where the second leads to `second`; gives its error.
 fn refusal(second: Option<Peer>, given: &[(&str, &str)]) -> Option<String> {
     use crate::catalogue::PortMap;
     let of_sm = |path: &str, capability| Peer {
@@ -421,8 +421,8 @@ fn of_process(process: u32, launch: Arc<KernelLaunch>) -> Arc<KernelLaunch> {
     Arc::new(KernelLaunch { context: ContextId::new(ProcessId(process), 0), ..(*launch).clone() })
 }
 
-/// Two processes on an SM that holds two CTAs of 1024 threads: four of the first, one of the second, which comes 0.1 us later.
-/// Gives what was sent, and how often the processes have changed.
+/// Two processes on an SM that holds two CTAs of 1024 threads: four CTAs of the first, one of the second, which comes 0.1 us later. Gives
+/// the messages that were sent, and how often the processes have changed.
 fn two_processes(extra: &str) -> (Vec<(u64, String)>, u64) {
     let (mut unit, mut bench) = scheduler(1, extra);
     bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 4, 1024)));
@@ -513,7 +513,7 @@ fn a_killed_process_leaves_the_gpu_to_others() {
     assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("done 3"));
 }
 
-/// Kernels of several queues and priorities, of three processes, one of which fails; its context is reset, and others follow.
+/// Kernels of several queues and priorities, from three processes. One process fails; its context is reset, and others follow.
 #[test]
 fn nothing_depends_on_windows_and_a_state_goes_on() {
     let mut script = Vec::new();

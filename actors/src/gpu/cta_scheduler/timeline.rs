@@ -1,5 +1,5 @@
-//! What a CTA scheduler tells of its kernels, where a run asks for it: a slice for each on a track for its stream, how many launches wait,
-//! how many CTAs and warps are resident, and when the GPU goes from one process to another.
+//! The timeline of a CTA scheduler, where a run asks for it: a slice for each kernel on a track for its stream, how many launches wait, how
+//! many CTAs and warps are resident, and when the GPU goes from one process to another.
 
 use super::kernels::ResidentKernel;
 use crate::catalogue::BuildContext;
@@ -32,11 +32,11 @@ macro_rules! of_kernel {
     };
 }
 
-/// Of a kernel that the host has launched.
+/// Values of a kernel that the host has launched.
 const KERNEL: &[Argument] = of_kernel!("launch");
-/// Of one that a kernel of the host's has launched: its number among these, and the launch that has.
+/// Values of a kernel that a kernel of the host's has launched: its number among these, and the launch of its parent.
 const CHILD: &[Argument] = of_kernel!("device_launch", "parent");
-/// Of one that such a kernel has launched.
+/// Values of a kernel that such a kernel has launched.
 const GRANDCHILD: &[Argument] = of_kernel!("device_launch", "parent_device_launch");
 
 /// The values that come with its end.
@@ -48,7 +48,7 @@ const LAUNCH: &[Argument] = &[("device_launch", ValueKind::Number)];
 
 const SWITCH: &[Argument] = &[("to_process", ValueKind::Number)];
 
-/// What a scheduler needs to tell of its kernels.
+/// The state that a scheduler needs to record its kernels.
 pub(super) struct SchedulerTimeline {
     log: TimelineLog,
     gpu: TrackGroup,
@@ -58,14 +58,14 @@ pub(super) struct SchedulerTimeline {
     ends: Label,
     /// When launches came that wait.
     received: BTreeMap<LaunchId, SimTime>,
-    /// By stream: which launch each of its tracks has shown last, and until when. Chains of a graph run at once.
+    /// The last launch on each track of a stream, and its end. Chains of a graph run at once.
     lanes: BTreeMap<(ContextId, u32), Vec<(LaunchId, SimTime)>>,
     ctas: u64,
     warps: u64,
 }
 
 impl SchedulerTimeline {
-    /// Of the scheduler that is built, where the run asks for it.
+    /// The timeline of the scheduler that is built, where the run asks for it.
     pub fn of(context: &BuildContext) -> Option<Kept<SchedulerTimeline>> {
         let timeline = context.surroundings.timeline.as_ref()?;
         Some(timeline.keep(context.unit, |log| SchedulerTimeline::new(log, context.gpu_tracks())))

@@ -79,7 +79,7 @@ impl CtaScheduler {
             let has_work = || self.state.queues.keys().any(|queue| queue.context == holder);
             let keeps_turn = if turn.drains { runs() } else { has_work() };
             if keeps_turn {
-                // A turn that has lasted long enough before anybody waits ends when somebody does.
+                // A turn that has lasted long enough before anything waits ends when something does.
                 let ends = !turn.drains && self.waiting_context().is_some();
                 self.state.turn.end = if ends { turn.end.max(now) } else { turn.end };
                 return false;

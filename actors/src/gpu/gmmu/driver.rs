@@ -1,4 +1,5 @@
-//! What the driver of unified memory has a GMMU do: which memory is managed, which pages are mapped, and when requests are tried again.
+//! The orders of the driver of unified memory to a GMMU: which memory is managed, which pages are mapped, and when requests are tried
+//! again.
 
 use super::Gmmu;
 use super::page_table::{Mapping, pages_of};
@@ -38,7 +39,8 @@ impl Gmmu {
         }
     }
 
-    /// Pages of the range are there only where they are mapped. What TLBs know of it, or are about to be told, is dropped.
+    /// Pages of the range are there only where they are mapped. TLBs drop all translations of it, also those that they are about to be
+    /// told.
     fn manage(&mut self, pages: Range<u64>, cycle: u64, out: &mut Outbox) {
         self.state.table.manage(pages.clone());
         let ranges = [(pages.start, pages.end - pages.start)];
@@ -87,7 +89,7 @@ impl Gmmu {
         }
     }
 
-    /// What this GMMU and the TLBs of the SMs know of the ranges is dropped. `then` follows when all of them have said so.
+    /// This GMMU and the TLBs of the SMs drop their translations of the ranges. `then` follows when all of them have said so.
     fn shoot_down(&mut self, ranges: &[(u64, u64)], then: Then, cycle: u64, out: &mut Outbox) {
         self.state.counters.shootdowns += 1;
         let messages = ranges.len() * self.sms.len();

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct NewFault {
     /// Nothing waited for the page yet.
     pub is_first: bool,
-    /// Entries of which the driver is or will be told.
+    /// Entries that the driver is or will be told of.
     pub entries: u32,
     /// The driver is told that the buffer is no longer empty.
     pub is_pending: bool,
@@ -24,7 +24,7 @@ pub struct NewFault {
 /// The requests that wait for pages (the miss-status registers of far faults), and the fault buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FarFaults {
-    /// By page, in the order in which they came.
+    /// Requests by page, in the order in which they came.
     waiting: BTreeMap<u64, Vec<Asked>>,
     /// The fault buffer.
     buffer: VecDeque<FaultEntry>,
@@ -32,7 +32,7 @@ pub struct FarFaults {
     overflows: u32,
     /// Entries that each TLB has made since the last replay.
     of_tlb: Vec<u32>,
-    /// Faults of this cycle of which the driver is to be told, where it is told each cycle.
+    /// Faults of this cycle that the driver is to be told of, where it is told each cycle.
     fresh: Vec<FaultEntry>,
     fresh_cycle: u64,
 }

@@ -38,7 +38,7 @@ use walks::{Asked, Due, Found, Walks};
 const SMALL_PAGE_BITS: u8 = PAGE_BYTES.trailing_zeros() as u8;
 
 balar_protocol::counters! {
-    /// What a GMMU counts.
+    /// The counters of a GMMU.
     pub struct GmmuCounters {
         /// translation requests
         requests: "request",
@@ -112,7 +112,7 @@ struct State {
 pub struct Gmmu {
     clock: Clock,
     parameters: GmmuParameters,
-    /// By the number of the TLB; and the number by the port.
+    /// Ports by the number of the TLB; and the number by the port.
     sms: Vec<PortId>,
     tlbs: Vec<u16>,
     driver: Option<PortId>,
@@ -212,7 +212,7 @@ impl Gmmu {
         Translation { page: page_of(address, valid_bits), valid_bits, aperture, writable, followed: false }
     }
 
-    /// What the TLBs of SMs are told of a translation: who follows pages does so page by page.
+    /// The translation that the TLBs of SMs are told: an SM that follows pages does so page by page.
     fn told(&self, page: u64, translation: Translation) -> Translation {
         if self.parameters.follow_use && self.driver.is_some() {
             Translation { page, valid_bits: SMALL_PAGE_BITS, followed: true, ..translation }
@@ -302,7 +302,7 @@ impl Gmmu {
         self.state.walks.next_due().min(self.state.faults.next_due())
     }
 
-    /// Does what is due in a cycle all of whose messages are there.
+    /// Does the work that is due in a cycle whose messages are all there.
     fn end_cycle(&mut self, cycle: u64, out: &mut Outbox) {
         while let Some(due) = self.state.walks.take_due(cycle) {
             match due {

@@ -1,4 +1,4 @@
-//! What the GPU may access of managed memory: a page table of 4 KiB pages, by blocks of 2 MiB.
+//! The GPU's access to managed memory: a page table of 4 KiB pages, by blocks of 2 MiB.
 
 use crate::gpu::tlb::IDENTITY_BITS;
 use crate::unified_memory::{BLOCK_BYTES, BLOCK_PAGES, LEAF_BYTES, LEAF_PAGES, PAGE_BYTES, PageSet};
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Which sizes the pages of managed memory have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum ManagedPageSizes {
-    /// 2 MiB where all pages of a block are mapped alike, 64 KiB where those of a leaf are, else 4 KiB.
+    /// 2 MiB where all pages of a block are mapped alike, 64 KiB where all pages of a leaf are, else 4 KiB.
     Mixed,
     /// 4 KiB.
     Small,
@@ -38,7 +38,7 @@ struct Block {
     /// Those in the GPU's memory, and those in the host's.
     device: PageSet,
     host: PageSet,
-    /// Those of both to which stores and atomics may go.
+    /// The pages of both kinds to which stores and atomics may go.
     writable: PageSet,
 }
 
@@ -48,12 +48,12 @@ impl Block {
     }
 }
 
-/// Which ranges of addresses are managed, and which of their pages are mapped. What lies outside is mapped onto itself.
+/// Which ranges of addresses are managed, and which of their pages are mapped. Addresses outside are mapped onto themselves.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PageTable {
     /// The managed ranges by their first addresses, with the first addresses after them. They neither overlap nor touch each other.
     ranges: BTreeMap<u64, u64>,
-    /// Blocks of which pages are mapped, by their addresses.
+    /// Blocks with mapped pages, by their addresses.
     blocks: BTreeMap<u64, Block>,
 }
 
@@ -84,7 +84,7 @@ impl PageTable {
         !self.ranges.is_empty() && self.ranges.range(..=address).next_back().is_some_and(|(_, &end)| address < end)
     }
 
-    /// Of an address that is not managed: the binary logarithm of the bytes around it of which nothing is.
+    /// For an address that is not managed: the binary logarithm of the bytes around it without any managed memory.
     #[inline]
     pub fn identity_bits(&self, address: u64) -> u8 {
         if self.ranges.is_empty() {
@@ -131,7 +131,7 @@ impl PageTable {
     /// Pages of the range are there only where they have been mapped, from now on.
     pub fn manage(&mut self, pages: Range<u64>) {
         let mut merged = pages;
-        // From behind: what touches the range and what overlaps it becomes a part of it.
+        // From behind: a range that touches or overlaps this one becomes a part of it.
         while let Some((&start, &end)) =
             self.ranges.range(..=merged.end).next_back().filter(|(_, end)| **end >= merged.start)
         {

@@ -1,4 +1,4 @@
-//! TLB shootdowns of a GMMU: which TLBs have yet to drop what, and what is done then.
+//! TLB shootdowns of a GMMU: the TLBs that have yet to drop entries, and the steps after that.
 
 use super::walks::Asked;
 use balar_protocol::migration::ShootdownScope;
@@ -46,7 +46,7 @@ pub struct Shootdowns {
     mappings: u32,
 }
 
-/// The ranges that are invalidated for a range of pages, of which those that are mapped are given, where they matter.
+/// The ranges that are invalidated for a range of pages. Where mapped pages matter, they are given.
 pub fn ranges(scope: ShootdownScope, pages: &Range<u64>, mapped: impl FnOnce() -> Vec<u64>) -> Vec<(u64, u64)> {
     match scope {
         ShootdownScope::Entry => mapped().into_iter().map(|page| (page, crate::unified_memory::PAGE_BYTES)).collect(),
@@ -71,7 +71,7 @@ impl Shootdowns {
         self.free
     }
 
-    /// A TLB has dropped what a shootdown named; gives what is to be done where it was the last.
+    /// A TLB has dropped the entries of a shootdown; gives the next step where it was the last.
     pub fn acknowledge(&mut self, id: u32) -> Option<Then> {
         let shootdown = self.under_way.get_mut(&id)?;
         shootdown.remaining = shootdown.remaining.saturating_sub(1);
@@ -83,7 +83,7 @@ impl Shootdowns {
         Some(then)
     }
 
-    /// Keeps a request back whose page has been mapped while TLBs still hold what they knew before. False where it need not wait.
+    /// Keeps a request back whose page has been mapped while TLBs still hold old entries. False where it need not wait.
     pub fn holds(&mut self, page: u64, asked: Asked) -> bool {
         if self.mappings == 0 {
             return false;

@@ -1,7 +1,7 @@
 //! How long translations take: the TLB of a GMMU, its walkers and its page-walk cache.
 //!
-//! What is mapped onto itself is known when it is asked for, and so is when its answer leaves. Managed pages can be unmapped meanwhile: the
-//! page table is looked up when a walk ends.
+//! The translation of an address that is mapped onto itself is known when it is asked for, and so is the time of its answer. Managed pages
+//! can be unmapped meanwhile: the page table is looked up when a walk ends.
 
 use super::parameters::GmmuParameters;
 use crate::gpu::tlb::{Tlb, identity};
@@ -17,7 +17,7 @@ pub struct Asked {
     pub tlb: u16,
     /// The TLB's number for it.
     pub id: u32,
-    /// What the page is accessed for.
+    /// The kind of access to the page.
     pub access: PageAccess,
     /// Requests of the SM that wait for the answer.
     pub requests: u32,
@@ -30,7 +30,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// One request, of which nothing is known yet.
+    /// One request, about which nothing is known yet.
     pub fn new(tlb: u16, id: u32, access: PageAccess, arrived: u64) -> Asked {
         Asked { tlb, id, access, requests: 1, entered: 0, arrived, faulted: None }
     }
@@ -62,9 +62,9 @@ struct Walk {
 pub enum Found {
     /// In the TLB.
     Hit,
-    /// By a walk under way.
+    /// It joined a walk under way.
     Joined,
-    /// By a walk of its own; is all but its last step in the page-walk cache?
+    /// It has a walk of its own; is all but its last step in the page-walk cache?
     Walked {
         /// The page-walk cache has the block.
         cached: bool,
@@ -82,7 +82,7 @@ pub struct Walks {
     free: u64,
     /// The cycle each walker is free again.
     walkers: Vec<u64>,
-    /// Of managed pages, by the page.
+    /// Walks of managed pages, by the page.
     under_way: BTreeMap<u64, Walk>,
     /// In the order in which they are due: by (cycle, sequence).
     due: BTreeMap<(u64, u64), Due>,
@@ -137,7 +137,7 @@ impl Walks {
         (ready, Found::Walked { cached: false })
     }
 
-    /// The lookup of a managed page begins. It ends with what is [`due`](Walks::next_due).
+    /// The lookup of a managed page begins. It ends with the walks that are [`due`](Walks::next_due).
     pub fn begin(&mut self, page: u64, asked: Asked, cycle: u64, parameters: &GmmuParameters) -> Found {
         let hit = cycle + u64::from(parameters.hit_latency);
         if self.tlb.lookup(page, asked.access.writes()).is_some() {
@@ -195,7 +195,7 @@ impl Walks {
         self.under_way.remove(&page).map(|walk| walk.requests).unwrap_or_default()
     }
 
-    /// What is known of the range is known no longer.
+    /// Forgets the translations of the range.
     pub fn invalidate(&mut self, address: u64, bytes: u64) {
         self.tlb.invalidate(address, bytes, |_, _| {});
         self.cache.invalidate(address, bytes, |_, ()| {});

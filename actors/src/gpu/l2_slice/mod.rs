@@ -1,10 +1,10 @@
 //! An L2 slice: a sectored, write-back cache with its miss handling and atomics unit.
 //!
 //! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
-//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: which words
-//! have been written is kept (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: what
-//! hotspot and backprop store in part is not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty sectors
-//! leave when their line is replaced, and stay at the end of a run.
+//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: the line keeps
+//! which words have been written (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: sectors
+//! that hotspot and backprop store in part are not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty
+//! sectors leave when their line is replaced, and stay at the end of a run.
 //!
 //! **Invariant:** a line with a fill under way is never replaced.
 
@@ -17,6 +17,7 @@ use crate::catalogue::{
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::CachesBetweenKernels;
+use crate::gpu::line_owners::OwnLines;
 use crate::interleave::AddressBits;
 use crate::slab::chains::Chains;
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
@@ -58,7 +59,7 @@ crate::parameters! {
         /// tag lookups a cycle
         #[range(PER_CYCLE)]
         lookups_per_cycle: u32 = "1",
-        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle, of which 1775 were measured)
+        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle; 1775 were measured)
         #[range(PER_CYCLE)]
         bytes_per_cycle: u32 = "64",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
@@ -78,7 +79,7 @@ crate::parameters! {
         /// operations of one request the atomics unit does in a cycle
         #[range(PER_CYCLE)]
         atomic_operations_per_cycle: u32 = "8",
-        /// what it holds when a kernel begins: Kept, or Flushed as by Nsight Compute
+        /// its contents when a kernel begins: Kept, or Flushed as by Nsight Compute
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// least cycles between two atomics on the same line
         #[range(CYCLES)]
@@ -87,7 +88,7 @@ crate::parameters! {
 }
 
 balar_protocol::counters! {
-    /// What an L2 slice counts. Sectors are counted at the port, before merging.
+    /// The counters of an L2 slice. Sectors are counted at the port, before merging.
     pub struct L2SliceCounters {
         /// requests taken from the input queue
         requests: "request",
@@ -224,11 +225,24 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(L2SliceParameters { clock, capacity, bytes_per_cycle, .. }) = ron::from_str(text) else {
-        return Vec::new();
-    };
+    let Ok(parameters) = ron::from_str::<L2SliceParameters>(text) else { return Vec::new() };
+    let (sets, L2SliceParameters { clock, capacity, set_bits, bytes_per_cycle, .. }) = (parameters.sets(), parameters);
     let per_second = clock.hertz().saturating_mul(u64::from(bytes_per_cycle));
-    vec![Capability::L2Cache { capacity }, Capability::Peak { what: PeakRate::L2Bytes, per_second }]
+    vec![
+        Capability::L2Cache { capacity },
+        Capability::Peak { what: PeakRate::L2Bytes, per_second },
+        Capability::CacheSets { parameter: "set_bits", bits: set_bits, sets },
+    ]
+}
+
+impl L2SliceParameters {
+    fn set_bytes(&self) -> u64 {
+        u64::from(self.ways.max(1)) * LINE_BYTES
+    }
+
+    fn sets(&self) -> u32 {
+        (self.capacity.0 / self.set_bytes()) as u32
+    }
 }
 
 /// The number of write-backs in the protocol to memory; fills carry the number of their line.
@@ -249,12 +263,12 @@ struct Waiter {
     found: Found,
 }
 
-/// What a request found.
+/// The result of a request's look-up.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Found {
-    /// Of its sectors, those that were valid or under way.
+    /// Its sectors that were valid or under way.
     hits: u8,
-    /// Those of its line that are fetched because of it.
+    /// The sectors of its line that are fetched because of it.
     fetched: u8,
     served_by: ServedBy,
 }
@@ -298,6 +312,8 @@ pub struct L2Slice {
     crossbar: PortId,
     memory: PortId,
     sets: Sets,
+    own_lines: OwnLines,
+    path: String,
     state: State,
     /// Credits of this window that are not sent yet, with the time of the first. Between windows there are none.
     credits: Option<(SimTime, Credits)>,
@@ -307,7 +323,7 @@ impl L2Slice {
     /// A slice with the wired ports of `context`; the slices of its row share the lines.
     pub fn new(parameters: L2SliceParameters, context: &BuildContext) -> Result<L2Slice, BuildError> {
         let mut problems = parameters.range_problems();
-        let set_bytes = u64::from(parameters.ways.max(1)) * LINE_BYTES;
+        let set_bytes = parameters.set_bytes();
         if parameters.capacity.0 == 0 || !parameters.capacity.0.is_multiple_of(set_bytes) {
             let problem = format!(
                 "expected a multiple of {} ways x {LINE_BYTES} B = {}, found {}",
@@ -321,7 +337,7 @@ impl L2Slice {
             let problem = format!("expected 32 B, 64 B or 128 B, found {}", parameters.fetch_granularity);
             problems.push(ParameterProblem::new("fetch_granularity", problem));
         }
-        let sets = (parameters.capacity.0 / set_bytes) as u32;
+        let sets = parameters.sets();
         let bits = &parameters.set_bits;
         let counted = 1u32.checked_shl(bits.count()).filter(|counted| sets.is_multiple_of(*counted));
         let function = match counted {
@@ -343,6 +359,8 @@ impl L2Slice {
         Ok(L2Slice {
             clock: Clock::new(parameters.clock),
             sets: Sets::new(sets, parameters.ways, context.row_length.max(1), function.ok().flatten()),
+            own_lines: OwnLines::of(context, crossbar),
+            path: context.path.to_owned(),
             crossbar,
             memory,
             state: State {
@@ -415,7 +433,7 @@ impl L2Slice {
         }
     }
 
-    /// Serves one request, or changes nothing and says what it lacks.
+    /// Serves one request, or changes nothing and says which resource it lacks.
     fn look_up(&mut self, cycle: u64, place: Place, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
         let wanted = request.sectors;
         let found = self.sets.find(place, request.line);
@@ -611,7 +629,7 @@ impl L2Slice {
         }
     }
 
-    /// Brings the lines closer that come in this window, and then what waits for them.
+    /// Prefetches into the host's cache the lines that come in this window, and then the requests that wait for them.
     fn prefetch(&self, inbox: &Inbox) {
         let fills = || {
             inbox.all().filter_map(|message| match &message.payload {
@@ -625,9 +643,20 @@ impl L2Slice {
         fills().for_each(|line| self.state.waiters.prefetch(&line.waiters));
     }
 
+    /// A request comes from a unit that is not known to be the crossbar.
+    #[cold]
+    fn check_owner(&mut self, line: u64, message: &Message, out: &mut Outbox) {
+        if let Some(mistake) = self.own_lines.mistake(line, &self.path) {
+            out.break_rule_of_sender(message.source, message.time, mistake);
+        }
+    }
+
     fn handle(&mut self, message: &Message, cycle: u64, out: &mut Outbox) {
         match &message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
+                if !self.own_lines.is_any() {
+                    self.check_owner(request.line, message, out);
+                }
                 let place = self.sets.place(request.line);
                 self.sets.prefetch(place);
                 self.state.queue.push_back(Queued { arrived: cycle, place, request: *request });

@@ -14,7 +14,7 @@ pub(super) struct Line {
     /// Requests that wait for sectors of it.
     pub waiters: Chain,
     pub waiting: u16,
-    /// Words that stores have written, which tell of sectors that are not valid what is here.
+    /// Words that stores have written: they tell which bytes of sectors that are not valid are here.
     pub words: u32,
     /// Sectors whose data is here.
     pub valid: u8,
@@ -42,7 +42,7 @@ struct Order {
 /// The most ways of a set.
 pub(super) const MOST_WAYS: u32 = u16::MAX as u32;
 
-/// What the sets hold.
+/// The contents of the sets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SetsState {
     /// Low bits of each line's number within the slice, to be compared many at once; `Line::address` decides.
@@ -60,7 +60,7 @@ pub(super) struct Sets {
     set_bits: u32,
     ways: u32,
     slices: u64,
-    /// What set of a group a line is in, where the topology says so, and how many sets a group has.
+    /// The set of a group that a line is in, where the topology says so, and how many sets a group has.
     function: Option<(BitFunction, u32)>,
     pub state: SetsState,
 }
@@ -135,7 +135,7 @@ impl Sets {
         place.set as usize * self.ways as usize
     }
 
-    /// Brings what will be looked at there closer: the tags, and what a line that is not there will replace.
+    /// Prefetches into the host's cache the entries that a look-up will need: the tags, and the entry that a missing line will replace.
     #[inline]
     pub fn prefetch(&self, place: Place) {
         let first = self.first(place);

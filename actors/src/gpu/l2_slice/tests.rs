@@ -18,7 +18,7 @@ fn slice(parameters: &str) -> (L2Slice, Bench) {
 
 type Sent = Vec<(SimTime, PortId, Payload)>;
 
-/// Runs in windows of 10 ns, answers what goes to memory `latency` later, until `end`.
+/// Runs in windows of 10 ns, answers requests to memory `latency` later, until `end`.
 fn run(unit: &mut L2Slice, bench: &mut Bench, latency: u64, start: u64, end: u64) -> Sent {
     let mut all = Vec::new();
     for step in start / 10..end / 10 {

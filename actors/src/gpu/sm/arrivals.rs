@@ -1,4 +1,4 @@
-//! What comes to an SM from outside: CTAs, answers of the memory system, translations.
+//! Arrivals at an SM from outside: CTAs, answers of the memory system, translations.
 
 use super::counters::Stall;
 use super::device_runtime;
@@ -44,7 +44,7 @@ impl<P: Profile> Sm<P> {
         if launch.id > *latest {
             *latest = launch.id;
             self.state.launch = launch.id;
-            // What was legal for an earlier kernel may have been freed since.
+            // Memory that an earlier kernel could access may have been freed since.
             self.state.recent = RecentRanges::default();
             self.configure_l1(launch);
             if self.specification.flushes_caches {
@@ -77,7 +77,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// Code comes of which nothing has been counted. What has been of other code goes to the others' where no warp runs it any more.
+    /// Code comes that has no counts yet. Counts of other code that no warp runs any more go to the other SMs' counts.
     #[cold]
     fn profile_code(&mut self, (id, program): (ProgramId, &Arc<Program>)) {
         let Some(profiles) = &self.wiring.profiles else { return };
@@ -89,7 +89,7 @@ impl<P: Profile> Sm<P> {
         self.state.warps.profile.enter(id, program.len());
     }
 
-    /// Adds what has been counted of each instruction to what other SMs have.
+    /// Adds the counts of each instruction to the counts of other SMs.
     pub(super) fn give_profile(&self, profiles: &InstructionProfiles, own: &P) {
         for code in own.codes() {
             profiles.add(self.wiring.gpu, code.program, code.counts());
@@ -109,7 +109,7 @@ impl<P: Profile> Sm<P> {
         self.state.pipe.resize_l1(unified_memory - carve_out);
     }
 
-    /// Brings closer what the answers of the window will need.
+    /// Prefetches into the host's cache the data that the answers of the window will need.
     pub(super) fn prefetch(&self, inbox: &Inbox) {
         let responses = inbox.all().filter_map(|message| match &message.payload {
             Payload::Memory(MemoryMessage::Response(response)) => Some(response),
@@ -151,7 +151,7 @@ impl<P: Profile> Sm<P> {
         self.carry(events, step);
     }
 
-    /// Carries what happened in the memory pipe to the warps.
+    /// Carries the events of the memory pipe to the warps.
     fn carry(&mut self, mut events: Vec<Event>, step: &mut Step) {
         for event in events.drain(..) {
             match event {
@@ -172,7 +172,7 @@ impl<P: Profile> Sm<P> {
         self.scratch.events = events;
     }
 
-    /// An access has been answered: what waited for it goes on.
+    /// An access has been answered: the work that waited for it goes on.
     fn completed(&mut self, key: u32, owner: Owner, step: &mut Step) {
         let cycle = step.now.cycle;
         let warp = usize::from(owner.warp);

@@ -10,21 +10,21 @@ use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, WORD_BYTES, sector_count,
 pub struct LineAccess {
     /// Address of the line.
     pub line: u64,
-    /// Of a store: bytes that the lanes name in it, each counted once. Of an atomic or reduction: bytes of their operands, as many as a
+    /// For a store: bytes that the lanes name in it, each counted once. For an atomic or reduction: bytes of their operands, as many as a
     /// line has at most.
     pub bytes: u16,
-    /// Of a store: words all of whose bytes are named.
+    /// For a store: words all of whose bytes are named.
     pub words: u32,
     /// Sectors touched.
     pub sectors: u8,
-    /// Of a store, atomic or reduction: lanes that fall into it.
+    /// For a store, atomic or reduction: lanes that fall into it.
     pub lanes: u8,
 }
 
 /// The lines of a warp's access, in the order of the first lane that touches each.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// One a lane at most; of a texture one for each of the eight texels that a lane may blend.
+    /// One a lane at most; for a texture one for each of the eight texels that a lane may blend.
     lines: Vec<LineAccess>,
 }
 
@@ -139,7 +139,7 @@ impl Lines {
     }
 }
 
-/// The bytes that go to a line of which so many lanes name so many different bytes: a store carries each of these once, an atomic or
+/// The bytes that go to a line when so many lanes name so many different bytes of it: a store carries each of these once, an atomic or
 /// reduction the operands of all lanes.
 fn carried_bytes(access: &MemoryAccess, named: u16, lanes: u8) -> u16 {
     match access.kind {
@@ -190,10 +190,10 @@ impl LinePlaces {
 
 /// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
 ///
-/// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
-/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses
-/// are aligned to their size: one of 16 bytes takes four neighbouring banks, of which there are eight such groups. Lanes of an atomic or
-/// reduction share nothing: a wavefront updates one word of a bank for one lane.
+/// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes are done
+/// by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses are
+/// aligned to their size: one of 16 bytes takes one of eight groups of four neighbouring banks. Lanes of an atomic or reduction share
+/// nothing: a wavefront updates one word of a bank for one lane.
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let shift = access.bytes.max(4).trailing_zeros();
     let banks = 128 >> shift;
@@ -227,8 +227,8 @@ pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     (needed.max(1), least.max(1))
 }
 
-/// Whether lanes 2n and 2n + 1 have the same address, or lanes n and n + 2 of each four: of these the returned registers are packed two by
-/// two, so that half as many wavefronts are enough (NVIDIA developer forum, of compute capabilities 7.0 to 7.5).
+/// Whether lanes 2n and 2n + 1 have the same address, or lanes n and n + 2 of each four: the returned registers of such lanes are packed
+/// two by two, so that half as many wavefronts are enough (NVIDIA developer forum, of compute capabilities 7.0 to 7.5).
 fn is_paired(access: &MemoryAccess) -> bool {
     [1, 2].into_iter().any(|distance| {
         let both = access.mask & shifted(access.mask, distance);
@@ -242,7 +242,7 @@ fn shifted(mask: u32, distance: usize) -> u32 {
     (mask & lower) << distance | (mask >> distance) & lower
 }
 
-/// The most lanes, of those that are served together, that name a word of the same bank.
+/// The most lanes that are served together and name a word of the same bank.
 fn lanes_of_a_bank(addresses: &[u64; 32], first: u32, group: u32, shift: u32, banks: u32) -> u32 {
     let mut named = [0u8; 32];
     for lane in lanes(group) {

@@ -1,7 +1,8 @@
-//! Loads from constant banks by machine code: what hits in the constant cache has a latency of its own, what does not waits for its lines.
+//! Loads from constant banks by machine code: a load that hits in the constant cache has a latency of its own, another one waits for its
+//! lines.
 
 use super::counters::Stall;
-use super::front_end::{ConstantLoad, constant_address};
+use super::front_end::{ConstantLoad, Need, constant_address};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
@@ -49,15 +50,17 @@ impl<P: Profile> Sm<P> {
         self.set_results(warp, pc, ready);
     }
 
-    /// When the result of a load can be read, `None` where a line is not there; what is missing is requested.
+    /// When the result of a load can be read, `None` where a line is not there; missing lines are requested.
     fn lines_of(&mut self, load: &ConstantLoad, waits_already: bool, step: &mut Step) -> Option<u64> {
         let cycle = step.now.cycle;
-        let State { front_end, pipe, launch, .. } = &mut self.state;
+        let State { warps, front_end, pipe, launch, .. } = &mut self.state;
+        let (_, _, _, counters, _) = warps.parts_of(usize::from(load.warp));
         let wanted = &mut self.scratch.wanted_lines;
         let mut latest = Some(cycle);
         for &line in &load.lines {
             // Those behind a missing one are requested as well.
-            let from = front_end.constant_for_load(line, (cycle, waits_already), wanted);
+            let from = front_end
+                .constant_for_load(line, Need { cycle, waits_already, counters: &mut *counters, wanted: &mut *wanted });
             latest = latest.zip(from).map(|(latest, from)| latest.max(from));
         }
         for (number, address) in wanted.drain(..) {

@@ -1,4 +1,4 @@
-//! What an SM counts beyond its kernels' own counters.
+//! The counters of an SM beyond its kernels' own counters.
 
 use balar_isa::program::Pipe;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub enum Stall {
 }
 
 impl Stall {
-    /// Of a warp that waits for a pipe, by its place among [`Pipe::ALL`].
+    /// The stall of a warp that waits for a pipe, by its place among [`Pipe::ALL`].
     #[inline]
     pub fn of_pipe(pipe: usize) -> Stall {
         if Pipe::ALL[pipe % Pipe::ALL.len()].is_memory() { Stall::LgThrottle } else { Stall::MathPipeThrottle }

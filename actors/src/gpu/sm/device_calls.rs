@@ -1,4 +1,4 @@
-//! Calls of the device runtime by warps that are timed: how long a warp waits for one, and when what it has launched leaves the SM.
+//! Calls of the device runtime by warps that are timed: how long a warp waits for one, and when its launches leave the SM.
 
 use super::counters::Stall;
 use super::device_runtime::messages;
@@ -7,8 +7,8 @@ use super::progress::{Sm, Step};
 use balar_isa::execution::SystemCall;
 
 impl<P: Profile> Sm<P> {
-    /// A call of the device runtime has been made: what its lanes have put into streams goes to the CTA scheduler, one after the other.
-    /// Everybody sees what was written before. Gives the cycles that the warp waits for the call.
+    /// A call of the device runtime has been made: the operations that its lanes have put into streams go to the CTA scheduler, one after
+    /// the other. Writes before them are visible to all units then. Gives the cycles that the warp waits for the call.
     pub(super) fn device_runtime_call(&mut self, warp: usize, call: SystemCall, mask: u32, step: &mut Step) -> u64 {
         let (once, each) = self.specification.device_runtime.of(call);
         let cycle = step.now.cycle;

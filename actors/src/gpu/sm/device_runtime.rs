@@ -1,5 +1,5 @@
-//! What calls about launches take, and what is told of them: to the CTA scheduler what kernels have launched, to threads that they
-//! have got no buffer.
+//! The time that calls about launches take, and the messages about them: to the CTA scheduler about launches by kernels, to threads that
+//! they have got no buffer.
 
 use super::parameters::SmParameters;
 use super::runtime::PENDING_EXCEEDED;
@@ -25,7 +25,7 @@ impl DeviceRuntimeCosts {
         DeviceRuntimeCosts { buffer: parameter_buffer_cost, launch: device_launch_cost, stream: device_stream_cost }
     }
 
-    /// Of a call: once, and for each lane.
+    /// The cycles of a call: once, and for each lane.
     pub fn of(&self, call: SystemCall) -> (u64, u64) {
         let (once, each) = match call {
             SystemCall::ParameterBuffer | SystemCall::SizedParameterBuffer => self.buffer,
@@ -37,7 +37,7 @@ impl DeviceRuntimeCosts {
     }
 }
 
-/// What a CTA's threads have put into streams since this was asked before, as messages to the CTA scheduler.
+/// The operations that a CTA's threads have put into streams since the last call of this function, as messages to the CTA scheduler.
 pub(super) fn messages(cta: &mut CtaSlot) -> impl Iterator<Item = Payload> + use<> {
     let posted = std::mem::take(&mut cta.device_runtime.posted);
     let parent = cta.launch.as_ref().map(|launch| launch.id);

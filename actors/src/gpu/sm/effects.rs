@@ -1,4 +1,4 @@
-//! Issue: which warp's turn it is, and what follows from the instruction that it executes.
+//! Issue: the choice of the next warp, and the effects of the instruction that it executes.
 
 use super::counters::Stall;
 use super::execution::{Execution, count_access};
@@ -172,8 +172,8 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// What follows from an instruction that is no arithmetic, branch or access: gives the cycle in which the warp can go on, `next`
-    /// at the soonest; `None` where it cannot.
+    /// The effect of an instruction that is no arithmetic, branch or access: gives the cycle in which the warp can go on, `next` at the
+    /// soonest; `None` where it cannot.
     fn rare_effect(
         &mut self,
         warp: usize,

@@ -1,4 +1,4 @@
-//! What a warp's next instruction means: values, which are computed when it issues.
+//! The meaning of a warp's next instruction: values, which are computed when it issues.
 
 use super::lane_memory::{Caller, OwnWrites, RecentRanges, SmMemory};
 use super::warps::cta::CtaSlot;
@@ -33,7 +33,7 @@ impl Moment {
     }
 }
 
-/// Device memory for a step: as it was at the end of the last value epoch, and what the SM has written since.
+/// Device memory for a step: its state at the end of the last value epoch, and the SM's writes since.
 pub struct Values<'a, 'b, L: OwnWrites = WriteLog> {
     /// The former.
     pub view: &'a DeviceMemoryView<'b>,
@@ -41,13 +41,13 @@ pub struct Values<'a, 'b, L: OwnWrites = WriteLog> {
     pub log: &'a mut L,
     /// The ranges of legal addresses that were used last.
     pub recent: &'a mut RecentRanges,
-    /// Names what the step logs: the key that its access will have.
+    /// The name of the step's log entries: the key that its access will have.
     pub token: u32,
-    /// When what the step logs takes effect.
+    /// The time when the step's log entries take effect.
     pub time: SimTime,
 }
 
-/// Steps warps. Nothing in it outlives a step and what follows from it.
+/// Steps warps. Nothing in it outlives a step and its effects.
 #[derive(Debug)]
 pub struct Execution {
     step: StepFunction,
@@ -58,7 +58,7 @@ pub struct Execution {
     /// Accesses of the same instruction beyond it.
     pub further: Vec<MemoryAccess>,
     values: Box<AccessValues>,
-    /// Of a step that has to be repeated: the token of the atomic that it waits for.
+    /// For a step that has to be repeated: the token of the atomic that it waits for.
     pub blocked_by: u32,
 }
 
@@ -178,7 +178,7 @@ fn count(counters: &mut CtaCounters, timing: &Timing, active: u32, executed: u32
     }
 }
 
-/// Adds what was counted of a warp's instructions.
+/// Adds the counts of a warp's instructions.
 pub fn count_all(counters: &mut CtaCounters, tally: &Tally) {
     let of = |class: CountClass| tally.by_class[class as usize];
     counters.inst_executed += tally.instructions;

@@ -1,4 +1,4 @@
-//! What the instructions of a warp do to memory: loads, stores, atomics and calls of the device runtime.
+//! The effects of a warp's instructions on memory: loads, stores, atomics and calls of the device runtime.
 
 use super::lane_memory::{OwnWrites, SmMemory};
 use crate::memory::{AccessPattern, read_lanes, read_slice};

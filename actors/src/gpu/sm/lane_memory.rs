@@ -1,4 +1,4 @@
-//! Values: what the warps of an SM read and write.
+//! Values: the reads and writes of an SM's warps.
 
 use super::warps::device_runtime::DeviceRuntime;
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// The token that is given where nobody asks for one.
 const NO_TOKEN: u32 = u32::MAX;
 
-/// How an SM writes to device memory, and finds what it has written in this epoch.
+/// The writes of an SM to device memory, and its own view of them within the epoch.
 pub trait OwnWrites {
-    /// Lays what was written over what `values` holds from memory.
+    /// Lays own writes over the `values` from memory.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ pub trait OwnWrites {
     /// The token of an own atomic that it has to wait for; nothing is stored.
     fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) -> Result<(), u32>;
 
-    /// A warp's atomic: its operands and replacements, and what it is recognised by.
+    /// A warp's atomic: its operands and replacements, and the token that it is recognised by.
     fn atomic(
         &mut self,
         time: SimTime,
@@ -108,7 +108,7 @@ impl OwnWrites for ByLines<'_> {
 pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     /// Device memory at the start of the window.
     pub view: &'a DeviceMemoryView<'a>,
-    /// What the warp's kernel runs in.
+    /// The context of the warp's kernel.
     pub context: ContextId,
     /// The SM's writes of this epoch.
     pub log: &'a mut L,
@@ -132,7 +132,7 @@ pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     pub caller: Caller<'a>,
 }
 
-/// Who calls the device runtime, and what it knows of them.
+/// The caller of the device runtime, and the runtime's knowledge of it.
 pub struct Caller<'a> {
     /// The launch.
     pub launch: Option<&'a Arc<KernelLaunch>>,
@@ -140,7 +140,7 @@ pub struct Caller<'a> {
     pub cta: [u32; 3],
     /// The warp's first thread in the CTA.
     pub first_thread: u32,
-    /// What the runtime knows of the CTA.
+    /// The runtime's knowledge of the CTA.
     pub runtime: &'a mut DeviceRuntime,
 }
 
@@ -150,7 +150,7 @@ pub struct Caller<'a> {
 pub struct RecentRanges([(u64, u64); 4], ContextId);
 
 impl RecentRanges {
-    /// From now on they are those of this context: what another one may access is forgotten.
+    /// From now on they are ranges of this context: the ranges of another one are forgotten.
     #[inline]
     pub fn of(&mut self, context: ContextId) {
         if self.1 != context {
@@ -175,7 +175,7 @@ impl RecentRanges {
     }
 }
 
-/// What all addresses of an access have in common.
+/// The common part of all addresses of an access.
 #[derive(Clone, Copy)]
 struct Extent {
     /// All bits that are set in any address.
@@ -256,7 +256,7 @@ fn local_place(lane: usize, address: usize) -> usize {
     (address / LOCAL_CHUNK * 32 + lane) * LOCAL_CHUNK + address % LOCAL_CHUNK
 }
 
-/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
+/// Bytes of a thread's local memory that it has from its start; further bytes come when they are used.
 const LOCAL_AT_ONCE: usize = 4096;
 
 /// Gives the lanes of a warp that begins the local memory of its program. A stack for recursion is large, and rarely used in full: it

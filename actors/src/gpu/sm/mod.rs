@@ -8,23 +8,24 @@
 //! memory access goes through the pipe, and misses travel to the crossbar as requests. Between the cycles in which something can
 //! happen the SM sleeps.
 //!
-//! The SM has three parts that own their state: the warps, the memory pipe and the front end; this file carries events between them. `functional` has CTAs that
-//! run for their values alone, `runtime` what calls of the device runtime do, `device_calls` how long they take, `device_runtime` whom they tell.
+//! The SM has three parts that own their state: the warps, the memory pipe and the front end; this file carries events between them.
+//! `functional` has CTAs that run for their values alone, `runtime` the effects of calls of the device runtime, `device_calls` their time,
+//! `device_runtime` their messages.
 //!
 //! A PTX instruction that the GPU does in several (a division) has that many *passes*. Parameter loads and address-space casts, which the GPU's own code folds
 //! into operands, are executed and counted, but take no issue slot.
 //!
-//! A warp leaves when its last store has left the SM, not when that store is acknowledged. A CTA's end says whether stores of it are under way, and the SM
-//! tells the scheduler when the last of them is done (`warps/left.rs`). A kernel ends when all its CTAs and all their stores have. Only what will still be
-//! written into a warp's registers, an atomic's answer or copies to shared memory, holds the warp.
+//! A warp leaves when its last store has left the SM, not when that store is acknowledged. A CTA's end says whether stores of it are under
+//! way, and the SM tells the scheduler when the last of them is done (`warps/left.rs`). A kernel ends when all its CTAs and all their
+//! stores have. A warp stays only for writes to its registers that are still to come: an atomic's answer, or copies to shared memory.
 //!
-//! A request whose page no TLB of the SM knows waits for the GMMU, and costs nothing meanwhile. Requests of 2 MiB are asked for together, until the GMMU tells
-//! smaller pages of them apart. What a driver of unified memory manages is there where the driver has mapped it: the page table is looked up when a
-//! walk ends, so that a page that was unmapped meanwhile faults. A fault is a matter of time alone: the request waits in the GMMU until the driver lets it go
-//! on, or has all requests tried again.
+//! A request whose page no TLB of the SM knows waits for the GMMU, and costs nothing meanwhile. Requests of 2 MiB are asked for together,
+//! until the GMMU tells smaller pages of them apart. Memory that a driver of unified memory manages is there where the driver has mapped
+//! it: the page table is looked up when a walk ends, so that a page that was unmapped meanwhile faults. A fault is a matter of time alone:
+//! the request waits in the GMMU until the driver lets it go on, or has all requests tried again.
 //!
-//! Where a run asks for it, each charge of a cycle goes to an instruction as well (`profile.rs`). An SM that does so is another type than one that does not,
-//! so that the latter pays nothing. SMs lay what they have into one place (`catalogue/instruction_profile.rs`), as sums.
+//! Where a run asks for it, each charge of a cycle goes to an instruction as well (`profile.rs`). An SM that does so is another type than
+//! one that does not, so that the latter pays nothing. SMs put their counts into one place (`catalogue/instruction_profile.rs`), as sums.
 //!
 //! **Invariant:** every cycle of every resident warp is charged to exactly one reason: issued, or a named stall.
 //! **Invariant:** no allocation for each cycle or each warp instruction; a test counts.

@@ -1,4 +1,4 @@
-//! An SM as a unit: the loop over the cycles of a window, which carries what happens in one of its parts to the others.
+//! An SM as a unit: the loop over the cycles of a window, which carries events of one of its parts to the others.
 //!
 //! ```text
 //!   messages ──► memory pipe ──► events ──► warps ──► ready warps ──► front end ──► choice ──► execution ──► effect
@@ -72,6 +72,7 @@ impl<P: Profile> Unit for Sm<P> {
             self.state.late_cycle = end_cycle;
         }
         self.writer.close();
+        self.wiring.shown_instructions.after_window(&self.state.warps);
         match self.next_event() {
             u64::MAX => NextWake::OnMessage,
             cycle => NextWake::At(clock.time_of(cycle.max(end_cycle))),
@@ -79,21 +80,22 @@ impl<P: Profile> Unit for Sm<P> {
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        let State { warps, pipe, front_end, cycle, .. } = &self.state;
+        let State { warps, pipe, cycle, .. } = &self.state;
         let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
         let (mut counters, kernels) = warps.statistics((*cycle).max(now));
         counters.add(pipe.counters());
-        counters.add(front_end.counters());
         counters.write(sink);
         kernels.write(sink);
     }
 
     fn records(&self, sink: &mut StatisticSink) {
+        let State { warps, functional, cycle, .. } = &self.state;
+        let cycle = self.wiring.ports.clock.cycle_at_or_after(sink.now).max(*cycle);
         if let Some(profiles) = &self.wiring.profiles {
-            let State { warps, cycle, .. } = &self.state;
-            let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
-            self.give_profile(profiles, &warps.profile((*cycle).max(now)));
+            self.give_profile(profiles, &warps.profile(cycle));
         }
+        sink.unreported.extend(warps.unreported(cycle, sink.now));
+        functional.unreported(&mut sink.unreported);
     }
 
     fn counts_by_time(&self) -> bool {
@@ -140,7 +142,7 @@ impl<P: Profile> Unit for Sm<P> {
 }
 
 impl<P: Profile> Sm<P> {
-    /// What CTAs wait for that are timed.
+    /// The waits of CTAs that are timed.
     fn timed_outstanding(&self) -> Option<String> {
         let State { warps, pipe, front_end, .. } = &self.state;
         let (lines, writes) = (pipe.lines_under_way(), pipe.writes_under_way());

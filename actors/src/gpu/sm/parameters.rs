@@ -1,4 +1,4 @@
-//! What a topology says of an SM.
+//! The topology's parameters of an SM.
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, INTERVAL, PER_CYCLE};
 use crate::catalogue::{ParameterSet, PeakRate, Problems, SmCapability, SmResources};
@@ -62,8 +62,8 @@ pub struct Latencies {
     pub branch: u32,
     /// Shuffle, vote, match.
     pub exchange: u32,
-    /// Machine code: moves, constants and votes of the uniform datapath. Source of the default: the smallest distance that ptxas 13.5
-    /// keeps for sm_75 between `ULDC`, `UMOV` or `VOTEU` and what reads their results.
+    /// Machine code: moves, constants and votes of the uniform datapath. Source of the default: the smallest distance that ptxas 13.5 keeps
+    /// for sm_75 between `ULDC`, `UMOV` or `VOTEU` and a reader of their results.
     #[serde(default = "uniform_move")]
     pub uniform_move: u32,
     /// From the last arrival at a barrier to the next instruction of its warps, the one that arrived last among them.
@@ -167,8 +167,8 @@ pub struct InitiationIntervals {
     pub memory: u32,
     /// Branches.
     pub branch: u32,
-    /// Arrivals of warps at barriers, of the SM as a whole. Source of the default: a V100's SM takes 0.475 in a cycle (Zhang et al., A Study
-    /// of Single and Multi-device Synchronization Methods in Nvidia GPUs, IPDPS 2020).
+    /// Arrivals of warps at barriers, for the SM as a whole. Source of the default: a V100's SM takes 0.475 in a cycle (Zhang et al., A
+    /// Study of Single and Multi-device Synchronization Methods in Nvidia GPUs, IPDPS 2020).
     #[serde(default = "barrier_interval")]
     pub barrier: u32,
 }
@@ -249,8 +249,8 @@ pub struct TlbParameters {
     pub second_level_ways: u32,
     /// Cycles that a first-level miss adds when the second level hits.
     pub second_level_latency: u32,
-    /// Cycles between two reports of how often a page is used that somebody follows. Source of the default: an estimate; a microsecond is
-    /// little beside the tens of them that a migration takes.
+    /// Cycles between two reports of how often a followed page is used. Source of the default: an estimate; a microsecond is little beside
+    /// the tens of them that a migration takes.
     #[serde(default = "report_interval")]
     pub report_interval: u32,
 }
@@ -379,7 +379,7 @@ crate::parameters! {
 }
 
 impl SmParameters {
-    /// What the SM has for CTAs: 32 threads a warp slot, and as much shared memory as the largest carve-out.
+    /// The SM's resources for CTAs: 32 threads a warp slot, and as much shared memory as the largest carve-out.
     pub fn provides(&self) -> SmCapability {
         let shared = self.shared_carve_outs.iter().map(|size| size.0).max().unwrap_or(0);
         let resources = SmResources {
@@ -391,7 +391,7 @@ impl SmParameters {
         SmCapability { resources, cta_slots: self.ctas, clock: self.clock }
     }
 
-    /// What its lanes and banks can do in a second.
+    /// The most work that its lanes and banks can do in a second.
     pub fn peaks(&self) -> [(PeakRate, u64); 6] {
         let InitiationIntervals { fp64, fp32, fp16, tensor, .. } = self.initiation_intervals;
         let per_second = |cycle: u64, cycles: u32| {
@@ -412,7 +412,7 @@ impl SmParameters {
         ]
     }
 
-    /// What contradicts itself.
+    /// The settings that contradict each other.
     pub fn problems(&self) -> Problems {
         let mut problems = self.range_problems();
         for (class, cycles) in self.latencies.by_key() {
@@ -463,7 +463,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::catalogue::ParameterSet;
 
-    /// Those of the V100's SMs.
+    /// The parameters of the V100's SMs.
     pub(crate) fn parameters() -> SmParameters {
         let text = include_str!("../../../../topologies/parts/v100.ron");
         let start = text.find("StreamingMultiprocessor(").expect("a V100 has SMs");

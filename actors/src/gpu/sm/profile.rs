@@ -1,7 +1,8 @@
-//! What an SM counts of each instruction, where a run asks for it.
+//! The counts of an SM for each instruction, where a run asks for them.
 //!
 //! A run that does not ask has [`NoProfile`], whose functions do nothing: the compiler makes an SM of its own for each of the two. So that
-//! this costs nothing, what is called from one place of the SM is always inlined: by itself the compiler does not, where there are two SMs.
+//! this costs nothing, functions that are called from one place of the SM are always inlined: by itself the compiler does not inline them,
+//! where there are two SMs.
 //!
 //! **Invariant:** whatever is charged to the SM's own counters is charged to an instruction as well, when it is and by the same reason, so
 //! that the instructions' sums are the SM's counters.
@@ -16,7 +17,7 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 
 balar_protocol::counters! {
-    /// What an instruction did, beside where its warps spent their cycles.
+    /// The work of an instruction, beside the cycles of its warps.
     pub struct InstructionCounters {
         /// warp instructions executed
         inst_executed: "instruction",
@@ -45,23 +46,23 @@ balar_protocol::counters! {
     }
 }
 
-/// Counters of an SM that an instruction has, too: what is issued, and where the cycles went.
+/// Counters of an SM that an instruction has, too: issued instructions, and the reasons of cycles.
 fn is_of_instructions(definition: &StatisticDefinition) -> bool {
     definition.name == "inst_issued" || definition.name.starts_with("stall_")
 }
 
-/// What is counted of each instruction.
+/// The counters of each instruction.
 static COLUMNS: LazyLock<Vec<StatisticDefinition>> = LazyLock::new(|| {
     let of_sm = SmCounters::DEFINITIONS.iter().filter(|definition| is_of_instructions(definition));
     InstructionCounters::DEFINITIONS.iter().chain(of_sm).copied().collect()
 });
 
-/// What is counted of each instruction, in the order of [`CodeProfile::counts`].
+/// The counters of each instruction, in the order of [`CodeProfile::counts`].
 pub fn columns() -> &'static [StatisticDefinition] {
     &COLUMNS
 }
 
-/// Takes what happens to instructions.
+/// Takes events of instructions.
 pub trait Profile: Clone + Debug + Default + Send + Serialize + DeserializeOwned + 'static {
     /// Does it keep anything?
     const IS_KEPT: bool;
@@ -70,18 +71,18 @@ pub trait Profile: Clone + Debug + Default + Send + Serialize + DeserializeOwned
     fn knows(&self, program: ProgramId) -> bool;
     /// A program of so many instructions comes, which it does not know.
     fn enter(&mut self, program: ProgramId, instructions: usize);
-    /// What it has of each program.
+    /// Its counts of each program.
     fn codes(&self) -> &[CodeProfile];
     /// Forgets all programs. No warp is there.
     fn clear(&mut self);
 
     /// A warp begins to run a program that it knows.
     fn begin(&mut self, warp: usize, program: ProgramId);
-    /// What follows happens to the instruction at `pc`, which is the warp's next, until it is told so of another one.
+    /// The following events belong to the instruction at `pc`, which is the warp's next, until another one is named.
     fn next_is(&mut self, warp: usize, pc: u32);
     /// The instruction issues: that cycle is its own. It stands for so many of the GPU's own instructions.
     fn issued(&mut self, warp: usize, passes: u64);
-    /// It has been executed in these lanes, of which those in `executed` were not kept from it by its guard.
+    /// It has been executed in these lanes. Its guard let the lanes in `executed` do so.
     fn executed(&mut self, warp: usize, active: u32, executed: u32);
     /// An access that it made has been counted.
     fn accessed(&mut self, warp: usize, before: &CtaCounters, after: &CtaCounters);
@@ -99,7 +100,7 @@ pub trait Profile: Clone + Debug + Default + Send + Serialize + DeserializeOwned
     fn throttle_charged(&mut self, warps: WarpSet, cycle: u64);
 }
 
-/// What an SM has counted of a program.
+/// The counts of an SM for a program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CodeProfile {
     /// The program.
@@ -118,11 +119,11 @@ impl CodeProfile {
     }
 }
 
-/// What is counted of an instruction.
+/// The counts of an instruction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Row {
     counters: InstructionCounters,
-    /// Of the SM's counters those that an instruction has.
+    /// The SM's counters that an instruction has.
     cycles: SmCounters,
 }
 

@@ -1,12 +1,12 @@
-//! What an SM is made of, and how its warps make progress: from one instruction to when the next can issue.
+//! The parts of an SM, and the progress of its warps: from one instruction to the cycle in which the next can issue.
 //!
-//! **Invariant:** what is called from here is below: warps, front end, memory pipe, execution. What calls it is above: the effects of
-//! instructions, arrivals, and the loop over cycles.
+//! **Invariant:** this file calls only what lies below it: warps, front end, memory pipe, execution. Its callers lie above it: the effects
+//! of instructions, arrivals, and the loop over cycles.
 
 use super::counters::Stall;
 use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
-use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
+use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Need, Wanted, constant_address};
 use super::functional::Functional;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
@@ -20,8 +20,9 @@ use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
 use crate::catalogue::{BuildContext, InstructionProfiles, Peer};
-use crate::engine::Outbox;
+use crate::engine::{Gauge, Outbox};
 use crate::gpu::CachesBetweenKernels;
+use crate::gpu::gauges::WARP_INSTRUCTIONS;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
 use balar_isa::interpreter::member_mask_hazard;
@@ -32,7 +33,7 @@ use balar_protocol::{Clock, Payload, PortId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a topology says of an SM, as far as no part of it has it.
+/// The topology's parameters of an SM that none of its parts has.
 #[derive(Debug)]
 pub(super) struct Specification {
     pub(super) front_end: FrontEndSpecification,
@@ -52,7 +53,7 @@ pub(super) struct Specification {
     pub(super) carve_outs: Vec<u64>,
 }
 
-/// Where an SM is, and what it is wired to.
+/// The place of an SM, and its wiring.
 #[derive(Debug)]
 pub(super) struct Wiring {
     /// The number of its GPU.
@@ -62,10 +63,45 @@ pub(super) struct Wiring {
     pub(super) memory: Arc<DeviceMemory>,
     pub(super) cta: PortId,
     pub(super) ports: Ports,
-    /// Where to lay what is counted of each instruction.
+    /// The place for the counts of each instruction.
     pub(super) profiles: Option<Arc<InstructionProfiles>>,
     /// Where to tell of CTAs.
     pub(super) timeline: Option<SmTimeline>,
+    /// Where to show the warp instructions so far.
+    pub(super) shown_instructions: ShownInstructions,
+}
+
+/// The SM's gauge on the live board.
+#[derive(Debug)]
+pub(super) struct ShownInstructions {
+    gauge: Gauge,
+    /// Windows since it was set.
+    windows: u32,
+}
+
+impl ShownInstructions {
+    /// Windows that an SM runs between two times: to sum over its CTAs in each would cost more than most windows do.
+    const WINDOWS: u32 = 256;
+
+    fn of(context: &BuildContext) -> ShownInstructions {
+        let gauge = context.surroundings.board.gauge(&format!("{}{WARP_INSTRUCTIONS}", context.path));
+        ShownInstructions { gauge, windows: 0 }
+    }
+
+    /// Shows the instructions as they are now.
+    fn show<P: Profile>(&mut self, warps: &Warps<P>) {
+        self.windows = 0;
+        self.gauge.set(warps.instructions());
+    }
+
+    /// A window has been run.
+    #[inline]
+    pub(super) fn after_window<P: Profile>(&mut self, warps: &Warps<P>) {
+        self.windows += 1;
+        if self.windows >= Self::WINDOWS {
+            self.show(warps);
+        }
+    }
 }
 
 /// All that the SM's future depends on, with its open write log.
@@ -77,7 +113,7 @@ pub(super) struct State<P: Profile> {
     pub(super) front_end: FrontEnd,
     /// The launch for which the L1 was set up last.
     pub(super) launch: LaunchId,
-    /// The latest launches for which it was, of those by the host and those by kernels.
+    /// The latest launches that it was set up for, by the host and by kernels.
     pub(super) latest_launches: [LaunchId; 2],
     /// The first cycle that has not been simulated.
     pub(super) cycle: u64,
@@ -86,7 +122,7 @@ pub(super) struct State<P: Profile> {
     pub(super) late_cycle: u64,
     /// The first cycle in which the barrier unit can count an arrival.
     pub(super) barrier_unit_free: u64,
-    /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
+    /// Frees of addresses that are no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
     pub(super) recent: RecentRanges,
     /// Loads of constants that wait for lines.
@@ -115,13 +151,13 @@ pub struct Sm<P: Profile> {
     pub(super) wiring: Wiring,
     pub(super) state: State<P>,
     pub(super) writer: Writer,
-    /// What CTAs write that run for their values alone.
+    /// The writes of CTAs that run for their values alone.
     pub(super) functional_writer: Writer,
     pub(super) execution: Execution,
     pub(super) scratch: Scratch,
 }
 
-/// What the SM needs of the cycle that it simulates and of the window around it.
+/// The state of the simulated cycle and of the window around it.
 pub(super) struct Step<'a, 'b> {
     pub(super) view: &'a DeviceMemoryView<'b>,
     pub(super) out: &'a mut Outbox,
@@ -173,6 +209,7 @@ impl<P: Profile> Sm<P> {
                 },
                 profiles: context.surroundings.instruction_profiles.clone(),
                 timeline: SmTimeline::of(context, Clock::new(parameters.clock)),
+                shown_instructions: ShownInstructions::of(context),
             },
             state: State {
                 warps,
@@ -214,6 +251,7 @@ impl<P: Profile> Sm<P> {
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
         let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
         let Some((launch, counters, stores_under_way)) = ended else { return };
+        self.wiring.shown_instructions.show(&self.state.warps);
         if let Some(timeline) = &mut self.wiring.timeline {
             timeline.ends(cta as u16, cycle);
         }
@@ -222,7 +260,9 @@ impl<P: Profile> Sm<P> {
         }
         let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault, stores_under_way };
         let message = Payload::Cta(CtaMessage::Completed(Box::new(completion)));
-        out.send(self.wiring.cta, self.wiring.ports.clock.time_of(cycle), message);
+        let at = self.wiring.ports.clock.time_of(cycle);
+        self.state.warps.cta(cta).end_is_heard = at + out.latency(self.wiring.cta);
+        out.send(self.wiring.cta, at, message);
     }
 
     /// The warp's kernel cannot go on.
@@ -264,7 +304,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// What was pending for an instruction of the warp has come: its results can be read from then on.
+    /// A pending result of an instruction of the warp has come: it can be read from then on.
     pub(super) fn results_come(&mut self, warp: usize, pc: u32, ready: Ready) {
         let (program, _, readiness) = self.state.warps.context(warp).parts();
         readiness.completed(program, program.timing(pc), ready);
@@ -317,7 +357,7 @@ impl<P: Profile> Sm<P> {
         if self.state.warps.warp(warp).status == Status::Empty {
             return;
         }
-        // What it waited for may have come before the last pass of its last instruction.
+        // The result that it waited for may have come before the last pass of its last instruction.
         let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
         self.schedule_resident(warp, earliest, step);
     }
@@ -392,10 +432,11 @@ impl<P: Profile> Sm<P> {
     #[cold]
     fn fetch(&mut self, warp: usize, pc: u32, earliest: u64, step: &mut Step) -> Option<u64> {
         let State { warps, front_end, .. } = &mut self.state;
-        let (slot, context, _) = warps.all_of(warp);
+        let (slot, context, _, counters, _) = warps.parts_of(warp);
         let code = (slot.program_id, context.program().len());
-        let when = (step.now.cycle, slot.awaits_line(Stall::NoInstruction));
-        let from = front_end.fetch(warp, code, pc, when, &mut self.scratch.wanted_lines);
+        let waits_already = slot.awaits_line(Stall::NoInstruction);
+        let wanted = &mut self.scratch.wanted_lines;
+        let from = front_end.fetch(warp, code, pc, Need { cycle: step.now.cycle, waits_already, counters, wanted });
         if from.is_some() {
             slot.fetched = pc - pc % front_end.line_length();
         }
@@ -409,18 +450,20 @@ impl<P: Profile> Sm<P> {
         if front_end.has_no_constant_cache() {
             return Some(earliest);
         }
-        let (slot, context, cta) = warps.all_of(warp);
+        let (slot, context, cta, counters, _) = warps.parts_of(warp);
         let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
         let address = constant_address(slot.program_id, launch, place, context.program().constant_bank_3());
-        let when = (step.now.cycle, slot.awaits_line(Stall::ImcMiss));
-        let from = front_end.constant(warp, address, when, &mut self.scratch.wanted_lines);
+        let waits_already = slot.awaits_line(Stall::ImcMiss);
+        let wanted = &mut self.scratch.wanted_lines;
+        let from = front_end.constant(warp, address, Need { cycle: step.now.cycle, waits_already, counters, wanted });
         if from.is_some_and(|from| from <= earliest) {
             return from;
         }
         self.supplied(warp, from, Stall::ImcMiss, earliest, step)
     }
 
-    /// What a warp wants of code or constants is there `from` a cycle on, or the warp waits for it; what is missing is requested.
+    /// The code or the constants that a warp wants are there from the cycle `from` on, or the warp waits for them; missing lines are
+    /// requested.
     #[cold]
     fn supplied(
         &mut self,
@@ -452,7 +495,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// What the warp waited for has come.
+    /// The result that the warp waited for has come.
     pub(super) fn resume(&mut self, warp: usize, ready: u64, step: &mut Step) {
         self.state.warps.wake(warp, step.now.cycle);
         self.schedule(warp, ready, step);

@@ -1,4 +1,4 @@
-//! What an SM tells of its CTAs, where a run asks for it: a slice for each, from its arrival to its end, on a track for its slot.
+//! The timeline of an SM's CTAs, where a run asks for it: a slice for each, from its arrival to its end, on a track for its slot.
 
 use crate::catalogue::BuildContext;
 use crate::catalogue::timeline::{
@@ -9,7 +9,7 @@ use balar_protocol::cta::CtaLaunch;
 use balar_protocol::cuda::KernelLaunch;
 use std::sync::Arc;
 
-/// The values that come with a CTA; of a grid with one or two dimensions the first ones.
+/// The values that come with a CTA; for a grid with one or two dimensions the first ones.
 const ARGUMENTS: [Argument; 4] = [
     ("launch", ValueKind::Number),
     ("cta_x", ValueKind::Number),
@@ -18,7 +18,7 @@ const ARGUMENTS: [Argument; 4] = [
 ];
 const BY_DIMENSIONS: [&[Argument]; 3] = [ARGUMENTS.split_at(2).0, ARGUMENTS.split_at(3).0, &ARGUMENTS];
 
-/// What an SM needs to tell of its CTAs.
+/// The state that an SM needs to record its CTAs.
 #[derive(Debug)]
 pub(super) struct SmTimeline {
     log: TimelineLog,
@@ -33,7 +33,7 @@ pub(super) struct SmTimeline {
 }
 
 impl SmTimeline {
-    /// Of the SM that is built, where the run asks for it.
+    /// The timeline of the SM that is built, where the run asks for it.
     pub fn of(context: &BuildContext, clock: Clock) -> Option<SmTimeline> {
         let timeline = context.surroundings.timeline.as_ref().filter(|timeline| timeline.shows_ctas())?;
         let (log, gpu) = (timeline.log(context.unit), context.gpu_tracks());

@@ -3,7 +3,7 @@
 //! One mapping holds the memories of all GPUs, each in a slot of its own, and behind them the host window. Memory is taken for
 //! pages that are written alone. The host window is backed by a file, so that a program can map its pages, too.
 //!
-//! A slot is larger than the memory of its GPU: what follows is room for addresses that programs reserve, and map memory at later.
+//! A slot is larger than the memory of its GPU: the rest is room for addresses that programs reserve, and map memory at later.
 //!
 //! **Invariant:** slices exist of device memory alone, which no other process can map. A program writes to the host window whenever
 //! it likes, so that its bytes are [`SharedBytes`].
@@ -47,7 +47,7 @@ pub(super) struct Mapping {
     slot_bits: u32,
     /// Bytes of a slot before the room for reserved addresses.
     memory_bytes: u64,
-    /// What the host window is backed by, from `HOST_BASE - BASE` on; `None` where there is no window.
+    /// The file behind the host window, from `HOST_BASE - BASE` on; `None` where there is no window.
     file: Option<Arc<OwnedFd>>,
 }
 
@@ -111,7 +111,7 @@ impl BytesMut<'_> {
         }
     }
 
-    /// Replaces the bytes, of which there are 16 at most, by what `change` makes of them; gives what it gave.
+    /// Replaces the bytes, 16 at most, by the result of `change`; gives its answer.
     pub fn update<R>(self, mut change: impl FnMut(&mut [u8]) -> R) -> R {
         match self {
             BytesMut::Device(bytes) => change(bytes),
@@ -152,7 +152,7 @@ impl Mapping {
         Ok(Mapping { first, devices, window, slot_bits: slot.trailing_zeros(), memory_bytes, file: file.map(Arc::new) })
     }
 
-    /// What the host window is backed by.
+    /// The file behind the host window.
     pub fn file(&self) -> Option<&Arc<OwnedFd>> {
         self.file.as_ref()
     }

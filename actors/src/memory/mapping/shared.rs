@@ -104,8 +104,8 @@ impl<'a> SharedBytes<'a> {
         for_each_unit!(to, source.len(), copy);
     }
 
-    /// Replaces the bytes, of which there are 16 at most, by what `change` makes of them; gives what the last call gave. An aligned
-    /// value of 4 or 8 bytes is replaced at once: where the program changes it meanwhile, `change` is called again.
+    /// Replaces the bytes, 16 at most, by the result of `change`; gives the answer of its last call. An aligned value of 4 or 8 bytes is
+    /// replaced at once: where the program changes it meanwhile, `change` is called again.
     pub fn update<R>(self, mut change: impl FnMut(&mut [u8]) -> R) -> R {
         let first = self.first.as_ptr();
         macro_rules! exchange {

@@ -25,7 +25,7 @@ pub(super) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(at.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
 }
 
-/// Maps `devices` bytes for the GPUs and a host window behind them. Gives what the window is backed by, from `HOST_BASE - BASE` on.
+/// Maps `devices` bytes for the GPUs and a host window behind them. Gives the file behind the window, from `HOST_BASE - BASE` on.
 pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonNull<u8>, Option<OwnedFd>)> {
     let length = devices.checked_add(window).ok_or_else(|| io::Error::other("larger than the address space"))?;
     let file = memfd_create("balar-actors", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -46,8 +46,8 @@ pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonN
     Ok((first, Some(file)))
 }
 
-/// Maps `length` bytes, the first `devices` of which can be used, where the system promises no memory that it does not have
-/// (`vm.overcommit_memory` 2): these are backed by a file, which it does not count. No program gets that file.
+/// Maps `length` bytes where the system promises no memory that it does not have (`vm.overcommit_memory` 2). The first `devices` bytes can
+/// be used: a file is behind them, which the system does not count. No program gets that file.
 fn map_backed(length: usize, devices: usize) -> io::Result<NonNull<u8>> {
     let file = memfd_create("balar-actors-devices", MemfdFlags::CLOEXEC)?;
     ftruncate(&file, devices as u64)?;

@@ -1,4 +1,4 @@
-//! What the host and the copy engines write, fill and copy.
+//! The writes, fills and copies of the host and the copy engines.
 
 use super::WriteLog;
 use crate::memory::arena::Arena;
@@ -14,13 +14,13 @@ pub(super) enum BulkOperation {
     Write { address: u64, data: HostBytes },
     /// Elements of a value.
     Fill { address: u64, bytes: u64, value: u32, element_bytes: u8 },
-    /// Zeros, of whole pages without touching them.
+    /// Zeros for whole pages, without touching them.
     Zero { address: u64, bytes: u64 },
     /// Bytes of the memories themselves.
     Copy { destination: u64, source: u64, bytes: u64 },
 }
 
-/// A part of what a copy brings. Saved without the rest, which other entries bring.
+/// A part of a copy's bytes. Saved without the rest, which other entries bring.
 #[derive(Clone, Debug)]
 pub(super) struct HostBytes {
     data: Arc<[u8]>,

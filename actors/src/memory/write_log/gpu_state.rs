@@ -1,4 +1,4 @@
-//! What kernels find beside their memory: textures, device heaps, and room for printed text.
+//! The state of kernels beside their memory: textures, device heaps, and room for printed text.
 
 use super::WriteLog;
 use crate::memory::arena::Arena;
@@ -17,7 +17,7 @@ pub(super) enum GpuStateChange {
     LaunchPool { context: ContextId, start: u64, bytes: u64 },
     /// A launch waits no more: its buffer is free.
     LaunchBegun { context: ContextId, buffer: u64 },
-    /// Room for what a context's kernels print.
+    /// Room for the printed text of a context's kernels.
     PrintCapacity { context: ContextId, bytes: u64 },
     /// A printed record in the log's text.
     Print { context: ContextId, offset: u32, bytes: u32 },
@@ -45,7 +45,7 @@ impl WriteLog {
         self.push(time, GpuStateChange::LaunchBegun { context, buffer });
     }
 
-    /// From `time` on, so many bytes of what a context's kernels print are kept for the host.
+    /// From `time` on, so many bytes of the text of a context's kernels are kept for the host.
     pub fn set_print_capacity(&mut self, time: SimTime, context: ContextId, bytes: u64) {
         self.push(time, GpuStateChange::PrintCapacity { context, bytes });
     }

@@ -8,7 +8,7 @@ use balar_isa::program::{LANES, lanes};
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// What the lanes of a warp do at one time.
+/// The operations of a warp's lanes at one time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LaneOperation {
     function: LaneFunction,
@@ -16,7 +16,7 @@ pub(super) struct LaneOperation {
     first: u32,
     /// The lanes of the warp that take part.
     mask: u32,
-    /// What the unit gave to recognise it by.
+    /// The token by which the unit recognises it.
     pub token: u32,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct LoggedLane {
     replacement: [u64; 2],
 }
 
-/// What a result is of.
+/// The kind of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggedKind {
     /// An atomic: the old values.
@@ -57,9 +57,9 @@ pub enum LoggedKind {
 
 /// The old values an atomic of the last window returned.
 pub struct AtomicResult<'a> {
-    /// What it is of.
+    /// Its kind.
     pub kind: LoggedKind,
-    /// What the unit gave when it logged the atomic.
+    /// The token that the unit gave when it logged the atomic.
     pub token: u32,
     /// Lanes that took part.
     pub mask: u32,
@@ -73,7 +73,7 @@ impl AtomicResult<'_> {
         lanes.find(|(_, entry)| entry.value[0] == 0).map(|(lane, entry)| (lane as u8, entry.address))
     }
 
-    /// Of buffers for launches: the lanes that wanted one and got none.
+    /// For buffers of launches: the lanes that wanted one and got none.
     pub fn without_buffer(&self) -> u32 {
         let lanes = lanes(self.mask).zip(self.lanes).filter(|(_, entry)| entry.value == [0, 1]);
         lanes.fold(0, |mask, (lane, _)| mask | 1 << lane)
@@ -117,8 +117,8 @@ impl WriteLog {
         self.push_lanes(time, function, mask, token, lane);
     }
 
-    /// Logs that a warp wants buffers for the parameters of launches, of so many bytes each, where any; after the window their addresses
-    /// come back under `token`.
+    /// Logs that a warp wants buffers for the parameters of launches, with so many bytes for each lane that wants one; after the window
+    /// their addresses come back under `token`.
     pub fn allocate_launches(
         &mut self,
         time: SimTime,
@@ -177,7 +177,7 @@ impl LaneOperation {
         self.first as usize..self.first as usize + self.mask.count_ones() as usize
     }
 
-    /// Of an atomic: the address and bytes of each lane's value. Heap operations change no value.
+    /// For an atomic: the address and bytes of each lane's value. Heap operations change no value.
     pub fn written<'a>(&self, lanes: &'a [LoggedLane]) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let (range, bytes) = match self.function {
             LaneFunction::Atomic { bytes, .. } => (self.range(), bytes),
@@ -208,7 +208,7 @@ impl LaneOperation {
                     let header = LaunchHeader { kernel: *address, grid: *grid, block: *block };
                     let [bytes, is_wanted] = *value;
                     let buffer = if is_wanted == 0 { 0 } else { arena.allocate_launch(context, bytes, header) };
-                    // What is not wanted is told apart from what there is no room for.
+                    // A buffer that is not wanted is told apart from one that there is no room for.
                     *value = [buffer, is_wanted];
                 }
             }

@@ -6,7 +6,7 @@ use crate::memory::{Bounds, GpuSet};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// A change of what is legal to access.
+/// A change of the addresses that may be accessed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum LegalityChange {
     Map {
@@ -52,13 +52,13 @@ impl WriteLog {
         self.map_for(ProcessId::FIRST, time, address, bytes, bounds);
     }
 
-    /// As [`Self::map`], of `process`.
+    /// As [`Self::map`], for `process`.
     pub fn map_for(&mut self, process: ProcessId, time: SimTime, address: u64, bytes: u64, bounds: Bounds) {
         self.push(time, LegalityChange::Map { address, bytes, process, bounds });
     }
 
-    /// At `time`, memory of the context `owner` is at reserved addresses: its process on these GPUs alone may access it. Replaces what
-    /// was said before of a range that begins there.
+    /// At `time`, memory of the context `owner` is at reserved addresses: its process on these GPUs alone may access it. Replaces earlier
+    /// memory of a range that begins there.
     pub fn map_reserved(&mut self, time: SimTime, address: u64, bytes: u64, owner: ContextId, gpus: GpuSet) {
         let (process, owner) = (owner.process(), owner.gpu() as u8);
         let change = LegalityChange::MapReserved { address, bytes, process, owner, gpus };

@@ -1,8 +1,8 @@
-//! What a unit stores line by line: for warps that run for their values alone, thousands of instructions in an epoch.
+//! The stores of a unit, line by line: for warps that run for their values alone, thousands of instructions in an epoch.
 //!
-//! Stores are gathered by lines instead of logged one after the other, so that a load finds what was stored at once, however much that
-//! is, and a line that is written often is applied once. Atomics are logged as ever. Within an epoch a byte is either stored or the
-//! target of atomics at last: after an atomic, who loads or stores it waits for the epoch's end.
+//! Stores are gathered by lines instead of logged one after the other, so that a load finds the stored bytes at once, however many there
+//! are, and a line that is written often is applied once. Atomics are logged in the usual way. Within an epoch a byte is either stored or
+//! the target of atomics at last: after an atomic, a lane that loads or stores it waits for the epoch's end.
 
 use super::WriteLog;
 use crate::memory::access_pattern::AccessPattern;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a line.
 const LINE: usize = 128;
 
-/// An own atomic of this epoch touches an access: what it leaves is not known before the epoch's end.
+/// An own atomic of this epoch touches an access: the value that it leaves is not known before the epoch's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown;
 
@@ -115,7 +115,7 @@ impl Lines {
             })
     }
 
-    /// Lays the bytes that were stored over those of a lane.
+    /// Lays the stored bytes over those of a lane.
     #[inline]
     fn lay_over(&self, at: usize, (lane, offset, bytes): (usize, usize, usize), values: &mut LaneValues) {
         let wanted = bits(offset, bytes);
@@ -208,7 +208,7 @@ impl WriteLog {
         Ok(())
     }
 
-    /// Lays what this epoch's stores left over what `values` holds from the arena.
+    /// Lays the bytes of this epoch's stores over the `values` from the arena.
     ///
     /// # Errors
     ///

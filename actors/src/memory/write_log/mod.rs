@@ -1,13 +1,13 @@
-//! What one unit writes to device memory in one value epoch.
+//! The writes of one unit to device memory in one value epoch.
 //!
-//! The log holds entries in the order of their times. What an entry says, how it is logged and what it does to memory is told in a
-//! room of its own for each concern:
+//! The log holds entries in the order of their times. Each concern has a room of its own with its entries, how they are logged, and their
+//! effect on memory:
 //!
-//! - [`store`]: what warps store,
-//! - [`lines`]: what warps store that run for their values alone,
+//! - [`store`]: stores of warps,
+//! - [`lines`]: stores of warps that run for their values alone,
 //! - [`lane_operation`]: atomics and heap operations, which return a value to each lane,
-//! - [`bulk`]: what the host and the copy engines write, fill and copy,
-//! - [`legality`]: which addresses are mapped, and who may access them,
+//! - [`bulk`]: writes, fills and copies of the host and the copy engines,
+//! - [`legality`]: the addresses that are mapped, and their owners,
 //! - [`gpu_state`]: textures, device heaps and printed text.
 
 mod bulk;
@@ -38,9 +38,9 @@ use store::{StoredRuns, Stores};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WriteLog {
     entries: Vec<Entry>,
-    /// What warps stored.
+    /// Stores of warps.
     stores: Stores,
-    /// What warps stored that run for their values alone.
+    /// Stores of warps that run for their values alone.
     lines: Lines,
     /// The lanes of atomics and heap operations.
     lanes: Vec<LoggedLane>,
@@ -150,7 +150,7 @@ impl WriteLog {
         self.push(time, EntryKind::Lines);
     }
 
-    /// Puts the entries in the order of their times; those of one time stay as they were logged.
+    /// Puts the entries in the order of their times; entries of one time stay as they were logged.
     pub(super) fn put_in_order(&mut self) {
         if self.disordered {
             self.entries.sort_by_key(|entry| entry.time);
@@ -158,7 +158,7 @@ impl WriteLog {
         }
     }
 
-    /// Does to memory what an entry says.
+    /// Applies an entry to memory.
     pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
         match &mut self.entries[entry].kind {
             EntryKind::Store(runs) => self.stores.apply(runs, arena),

@@ -1,4 +1,4 @@
-//! What a unit's own loads see of its writes before the epoch ends.
+//! A unit's own writes, as its own loads see them before the epoch ends.
 
 use super::{EntryKind, WriteLog};
 use crate::memory::access_pattern::AccessPattern;
@@ -12,13 +12,13 @@ impl WriteLog {
         !self.entries.is_empty() && self.filter.may_touch(access, AccessPattern::of(access))
     }
 
-    /// As [`Self::may_touch`], of an access whose pattern is known.
+    /// As [`Self::may_touch`], for an access whose pattern is known.
     #[inline]
     pub(crate) fn may_touch_pattern(&self, access: &MemoryAccess, pattern: AccessPattern) -> bool {
         !self.entries.is_empty() && self.filter.may_touch(access, pattern)
     }
 
-    /// Lays this window's own stores over what `values` holds from the arena.
+    /// Lays this window's own stores over the `values` from the arena.
     ///
     /// # Errors
     ///

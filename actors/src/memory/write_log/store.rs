@@ -1,4 +1,4 @@
-//! What warps store.
+//! Stores of warps.
 
 use super::WriteLog;
 use crate::memory::access_pattern::AccessPattern;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stores {
     runs: Vec<Run>,
-    /// What is stored, run after run.
+    /// The stored bytes, run after run.
     data: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Run {
 }
 
 impl WriteLog {
-    /// Logs a warp's store, which is aligned. Of lanes that store to one address the highest counts.
+    /// Logs a warp's store, which is aligned. Where several lanes store to one address, the highest lane counts.
     pub fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) {
         let (stores, filter) = (&mut self.stores, &mut self.filter);
         let runs = match access.bytes {

@@ -1,4 +1,4 @@
-//! Logs against the plain meaning of what they hold, and logs that are saved.
+//! Logs against the plain meaning of their entries, and logs that are saved.
 
 use super::*;
 use crate::memory::{AccessPattern, Bounds, DeviceMemory, read_lanes};
@@ -19,7 +19,7 @@ fn memory() -> DeviceMemory {
     memory
 }
 
-/// An access as kernels make them: consecutive, uniform, strided or scattered, of all lanes or some.
+/// An access as kernels make them: consecutive, uniform, strided or scattered, by all lanes or some.
 fn random_access(random: &mut Pcg32) -> MemoryAccess {
     let bytes = 1 << (random.next_u32() % 5);
     let places = BYTES / u64::from(bytes);

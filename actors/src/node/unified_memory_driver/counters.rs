@@ -32,9 +32,9 @@ balar_protocol::counters! {
         pages_to_device: "page",
         /// pages migrated to the host, evictions included
         pages_to_host: "page",
-        /// pages that came to GPUs because the prefetcher chose them
+        /// of the pages migrated to GPUs, those that the prefetcher chose
         pages_prefetched: "page",
-        /// prefetched pages that left again without having been asked for, as far as faults and reports of use tell
+        /// prefetched pages that left again without a report of their use (GMMU: follow_use); without reports, all that left again
         pages_prefetched_unused: "page",
         /// pages that nobody had touched before and that were made where they were first touched
         pages_populated: "page",

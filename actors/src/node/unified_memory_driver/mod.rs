@@ -16,7 +16,7 @@
 //! - `host`: what the host CPU asks
 //! - `parameters`: what can be chosen, and in which ranges
 //! - `record`: what is recorded line by line
-//! - `timeline`: what is told of when it happened
+//! - `timeline`, `spans`: what is told of when it happened
 //!
 //! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
 //! goes, for everybody who decides later. Copies between the host's and the GPUs' memory of what a program copies itself
@@ -29,6 +29,7 @@ mod parameters;
 mod record;
 mod room;
 mod service;
+mod spans;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -140,6 +141,8 @@ pub struct UnifiedMemoryDriver {
     state: State,
     /// Where to tell of transfers and batches.
     timeline: Option<Kept<DriverTimeline>>,
+    /// Of the present batch.
+    batch_span: tracing::Span,
 }
 
 impl UnifiedMemoryDriver {
@@ -191,7 +194,8 @@ impl UnifiedMemoryDriver {
         let reach = Reach::pci_express(ports.len() as u8);
         let host_prefetcher = parameters.prefetcher.build();
         let timeline = DriverTimeline::of(context);
-        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state, timeline })
+        let batch_span = tracing::Span::none();
+        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state, timeline, batch_span })
     }
 
     /// The same driver with a prefetcher of one's own, whatever its parameters say: `prefetcher` makes one for each GPU and for the host.

@@ -68,7 +68,9 @@ pub(super) struct BatchRecord {
     pub entries: u32,
     pub pages: u32,
     pub blocks: u32,
+    /// Those that were made where they were first touched, too.
     pub pages_moved: u64,
+    /// Of these, those that the prefetcher chose.
     pub pages_prefetched: u64,
 }
 

@@ -3,6 +3,7 @@
 use super::UnifiedMemoryDriver;
 use super::blocks::{leaf_number, place_of, processor_at};
 use super::record::{BatchRecord, Cause};
+use super::spans;
 use super::tasks::{FaultedBlock, Flow, Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::{Batch, BatchStage, Fault};
@@ -17,6 +18,7 @@ use balar_protocol::migration::{Faults, MigrationMessage};
 use balar_protocol::translation::{Aperture, PageAccess};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use tracing::Span;
 
 /// When the GPU tries faulted accesses again (`uvm_perf_fault_replay_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,9 +148,9 @@ impl UnifiedMemoryDriver {
             entries: batch.entries as u32,
             pages: batch.faults.len() as u32,
             pages_moved: self.state.counters.pages_to_device + self.state.counters.pages_populated,
-            pages_prefetched: self.state.counters.pages_prefetched,
             ..BatchRecord::default()
         };
+        self.batch_span = spans::batch_begins(gpu, began.0, &self.state.worker.record);
         for block in self.serve_blocks(batch, gpu, false) {
             self.state.worker.record.blocks += 1;
             steps.push(block);
@@ -191,17 +193,12 @@ impl UnifiedMemoryDriver {
         if self.state.worker.record.entries > 0 {
             let record = std::mem::take(&mut self.state.worker.record);
             let moved = self.state.counters.pages_to_device + self.state.counters.pages_populated;
-            let record = BatchRecord {
-                began,
-                ended: now,
-                gpu,
-                pages_moved: moved - record.pages_moved,
-                pages_prefetched: self.state.counters.pages_prefetched - record.pages_prefetched,
-                ..record
-            };
+            let record = BatchRecord { began, ended: now, gpu, pages_moved: moved - record.pages_moved, ..record };
             if let Some(timeline) = &self.timeline {
                 timeline.lock().batch(&record);
             }
+            spans::batch_ends(&self.batch_span, &record);
+            self.batch_span = Span::none();
             self.state.records.batches.push(record);
         }
         self.state.worker.began = now;
@@ -387,6 +384,9 @@ impl UnifiedMemoryDriver {
     ) {
         let FaultedBlock { gpu, block: id, faults, replay } = faulted_block;
         let me = Processor::Gpu(gpu);
+        // The others are made where they are.
+        let fetched = plan.prefetched.intersection(self.state.blocks.get(id).populated());
+        self.count_prefetches(id, plan.prefetched, fetched);
         let is_new = self.count_faults(gpu, id, faults, plan);
         let costs = self.parameters.costs;
         let block_time = if is_new { costs.block + costs.new_block } else { costs.block };
@@ -422,7 +422,7 @@ impl UnifiedMemoryDriver {
         let share = self.state.blocks.get_mut(id).share_mut(me);
         share.dirty = share.dirty.union(written.intersection(share.resident.union(share.arriving)));
         share.remote = share.remote.union(plan.remote);
-        share.unused = share.unused.union(plan.prefetched).difference(plan.asked);
+        share.unused = share.unused.union(fetched).difference(plan.asked);
         if !plan.claimed.is_empty() {
             steps.push(Step::AwaitUnmapped);
             steps.push(Step::Map { gpu, block: id, pages: plan.claimed, aperture: Aperture::Device, replay });
@@ -447,13 +447,21 @@ impl UnifiedMemoryDriver {
         self.note_thrashing(id, me, plan.asked.union(plan.prefetched), now);
     }
 
+    /// Counts pages that the prefetcher chose; those that are `fetched` move, and no others.
+    fn count_prefetches(&mut self, id: BlockId, chosen: PageSet, fetched: PageSet) {
+        let moved = fetched.len() as u64;
+        self.state.counters.pages_prefetched += moved;
+        self.state.worker.record.pages_prefetched += chosen.len() as u64;
+        let allocation = self.state.blocks.get(id).allocation as usize;
+        self.state.blocks.allocations[allocation].counters.pages_prefetched += moved;
+    }
+
     /// Counts faults; true where the GPU had not faulted on the block before.
     fn count_faults(&mut self, gpu: u8, id: BlockId, faults: &[(u16, Access)], plan: &Plan) -> bool {
         let me = Processor::Gpu(gpu);
         let counters = &mut self.state.counters;
         counters.blocks_served += 1;
         counters.faults_on_pages_under_way += plan.under_way.len() as u64;
-        counters.pages_prefetched += plan.prefetched.len() as u64;
         let block = self.state.blocks.get_mut(id);
         let wanted = plan.asked.union(plan.remote).union(plan.claimed);
         for &(page, access) in faults {
@@ -483,7 +491,6 @@ impl UnifiedMemoryDriver {
         let allocation = block.allocation as usize;
         let allocation = &mut self.state.blocks.allocations[allocation].counters;
         allocation.far_faults += wanted.len() as u64;
-        allocation.pages_prefetched += plan.prefetched.len() as u64;
         self.state.records.pages(id, wanted, |record| record.faults += 1);
         !std::mem::replace(&mut self.state.blocks.get_mut(id).share_mut(me).known, true)
     }

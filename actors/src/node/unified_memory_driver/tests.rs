@@ -193,6 +193,8 @@ fn microbenchmark_p1_moves_what_its_trace_shows_in_both_directions() {
         assert_eq!(events.last(), Some(&Event::Replay));
     }
     assert_eq!((node.count("batches"), node.count("far_faults"), node.count("pages_to_device")), (6, 6, 512));
+    // A page of each batch was asked for.
+    assert_eq!(node.count("pages_prefetched"), 506);
     for (block, expected) in [
         (16, vec![4, 60]),
         (8, vec![4, 60]),
@@ -206,6 +208,8 @@ fn microbenchmark_p1_moves_what_its_trace_shows_in_both_directions() {
         assert_eq!(events.last(), Some(&Event::Done(1)));
     }
     assert_eq!((node.count("host_faults"), node.count("pages_to_host")), (6, 7 * 16));
+    // Six of the 112 pages had been asked for; of the others there was no report of use.
+    assert_eq!(node.count("pages_prefetched_unused"), 106);
 }
 
 #[test]
@@ -214,8 +218,11 @@ fn what_nobody_has_touched_is_made_and_not_transferred() {
     let events = node.allocate(2048).fault(&[0, 128], PageAccess::Write);
     assert_eq!(arrived(&events), []);
     assert_eq!((node.count("pages_populated"), node.count("pages_to_device")), (32, 0));
+    // The prefetcher chose 30 of them, and none of these moved.
+    assert_eq!(node.count("pages_prefetched"), 0);
     let mut node = Node::new("initial_residency: Host");
     assert_eq!(arrived(&node.allocate(2048).fault(&[0], PageAccess::Write)), [4, 60]);
+    assert_eq!((node.count("pages_to_device"), node.count("pages_prefetched")), (16, 15));
 }
 
 #[test]

@@ -2,7 +2,12 @@
 
 use super::super::{MemoryBench, PASS_THROUGH, load, store};
 use super::*;
+use crate::catalogue::timeline::{EventKind, Timeline};
+use crate::catalogue::{PortMap, Surroundings};
+use crate::engine::{LiveBoard, TimelineDetail};
 use balar_protocol::memory::{Credits, MemoryKind};
+use balar_protocol::statistics::StatisticDefinition;
+use std::sync::Arc;
 
 crate::parameters! {
     /// Of a collector.
@@ -128,6 +133,113 @@ fn everything_passes_after_the_latency_one_in_a_cycle() {
     // The client gets its own numbers back.
     assert_eq!(responses(&played), [(176, u32::MAX), (303, 5), (304, 5)]);
     assert_eq!([played.counter("loads"), played.counter("stores"), played.counter("atomics")], [2, 1, 0]);
+}
+
+/// Asks for the line 0x1000 bytes further with each load, when nobody else asks for anything; tells at the end how often it did.
+#[derive(Debug, Serialize, Deserialize)]
+struct Polite {
+    most: u64,
+}
+
+const MOST: StatisticDefinition =
+    StatisticDefinition { name: "most_waiting", unit: "request", meaning: "most requests that waited", maximum: true };
+
+impl Interposer for Polite {
+    const NAME: &'static str = "Polite";
+    const SUMMARY: &'static str = "a test";
+    type Parameters = CollectorParameters;
+    type Counters = CollectorCounters;
+    type Own = u64;
+
+    fn new(_: &CollectorParameters) -> Polite {
+        Polite { most: 0 }
+    }
+
+    fn pace(parameters: &CollectorParameters) -> Pace {
+        Pace::new(parameters.clock, 2)
+    }
+
+    fn on_request(&mut self, request: MemoryRequest, io: &mut Io<Self>) {
+        io.ask_when_idle(MemoryRequest { line: request.line + 0x1000, ..request }, request.line);
+        io.note("asks later", request.line);
+        io.forward(request);
+        self.most = self.most.max(io.waiting_to_ask() as u64);
+    }
+
+    fn on_response(&mut self, response: MemoryResponse, line: u64, io: &mut Io<Self>) {
+        assert_eq!(response.line, line + 0x1000);
+        io.counters.groups += 1;
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
+        sink.row(&MOST, self.most);
+    }
+}
+
+const POLITE: UnitDefinition = definition::<Polite>();
+
+#[test]
+fn what_waits_for_an_idle_cycle_leaves_behind_all_others() {
+    let mut bench = MemoryBench::new(&POLITE, r#"clock: "1 GHz""#);
+    // Three loads in a row, and one 100 ns later, whose request finds the port idle a cycle after the load itself.
+    for (at, line) in [(100, 0x100), (101, 0x200), (102, 0x300), (200, 0x400)] {
+        bench.request(at, load(1, line, 4));
+    }
+    let played = bench.run();
+    assert_eq!(
+        requests(&played),
+        [
+            (102, 0x100),
+            (103, 0x200),
+            (104, 0x300),
+            (105, 0x1100),
+            (106, 0x1200),
+            (107, 0x1300),
+            (202, 0x400),
+            (203, 0x1400)
+        ]
+    );
+    assert_eq!((played.counter("groups"), played.counter("most_waiting")), (4, 3));
+}
+
+#[test]
+fn notes_are_marks_on_a_track_of_the_unit() {
+    let timeline = Arc::new(Timeline::new(TimelineDetail::Kernels));
+    let mut surroundings = Surroundings::new(Vec::new(), None, LiveBoard::default());
+    surroundings.timeline = Some(Arc::clone(&timeline));
+    let ports = PortMap::new(PORTS.iter().map(|port| (port.name.to_owned(), 0)));
+    let context = BuildContext {
+        path: "gpu.polite[3]",
+        part: "gpu",
+        index: 3,
+        row_length: 4,
+        ports: &ports,
+        unit: 7,
+        surroundings: &surroundings,
+    };
+    let parameters = CollectorParameters::from_ron(r#"(clock: "1 GHz")"#).expect("parameters");
+    let mut unit = Interposed::<Polite>::new(parameters, &context).expect("a unit");
+    let wire = SimTime::from_nanoseconds(10);
+    let mut bench = crate::engine::Bench::new(&[wire; 2]);
+    for (at, line) in [(100, 0x100), (140, 0x280)] {
+        let request = Payload::Memory(MemoryMessage::Request(load(1, line, 4)));
+        bench.deliver(SimTime::from_nanoseconds(at), PortId(0), request);
+    }
+    bench.run(&mut unit, wire, SimTime::from_nanoseconds(200));
+
+    let told = timeline.take();
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    let names: Vec<&str> = told.tracks()[0].path.iter().map(|(_, name)| name.as_ref()).collect();
+    assert_eq!(names, ["units of your own", "polite[3]"]);
+    let mut marks = Vec::new();
+    let read: Result<(), ()> = told.in_order(|event| {
+        let EventKind::Instant(label) = event.kind else { panic!("{event:?}") };
+        marks.push((event.time, told.label(label).1.to_owned(), event.values.to_vec()));
+        Ok(())
+    });
+    assert_eq!(read, Ok(()));
+    let mark = |ns, line| (SimTime::from_nanoseconds(ns), "asks later".to_owned(), vec![line]);
+    assert_eq!(marks, [mark(100, 0x100), mark(140, 0x280)]);
 }
 
 #[test]

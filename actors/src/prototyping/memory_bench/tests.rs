@@ -3,7 +3,9 @@
 use super::*;
 use crate::catalogue::{PortDefinition, UnitDefinition};
 use crate::engine::{Inbox, NextWake, Outbox};
-use crate::prototyping::{Numbers, PASS_THROUGH};
+use crate::prototyping::{Interposer, Io, Numbers, PASS_THROUGH, Pace};
+use balar_protocol::Frequency;
+use serde::Deserialize;
 
 const UPSTREAM: PortId = PortId(0);
 const DOWNSTREAM: PortId = PortId(1);
@@ -163,6 +165,177 @@ fn a_unit_that_has_forgotten_to_wake_is_told_so() {
     ] {
         assert!(broken.contains(found), "{broken}");
     }
+}
+
+/// Forwards each request after as many cycles as it has forwarded before: what it has counted is not saved, or cannot be.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Forgetful {
+    #[serde(skip)]
+    forwarded: u64,
+    #[serde(skip)]
+    kept: Vec<MemoryRequest>,
+    keeps: bool,
+    unwritten: Unwritten,
+}
+
+/// State that serde cannot write or read at will.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unwritten {
+    Nothing,
+    WhenSaved,
+    WhenRestored,
+}
+
+impl serde::Serialize for Unwritten {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Unwritten::Nothing => serializer.serialize_u8(0),
+            Unwritten::WhenRestored => serializer.serialize_u8(1),
+            Unwritten::WhenSaved => Err(serde::ser::Error::custom("no words for it")),
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Unwritten {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Unwritten, D::Error> {
+        match u8::deserialize(deserializer)? {
+            0 => Ok(Unwritten::Nothing),
+            _ => Err(serde::de::Error::custom("what was written is not understood")),
+        }
+    }
+}
+
+crate::parameters! {
+    /// Which mistake it makes.
+    struct ForgetfulParameters {
+        /// its name
+        mistake: String,
+    }
+}
+
+balar_protocol::counters! {
+    /// Nothing in particular.
+    struct ForgetfulCounters {
+        /// requests
+        requests: "request",
+    }
+}
+
+impl Interposer for Forgetful {
+    const NAME: &'static str = "Forgetful";
+    const SUMMARY: &'static str = "forgets its state";
+    type Parameters = ForgetfulParameters;
+    type Counters = ForgetfulCounters;
+    type Own = ();
+
+    fn new(parameters: &ForgetfulParameters) -> Forgetful {
+        let unwritten = match parameters.mistake.as_str() {
+            "not saved" => Unwritten::WhenSaved,
+            "not restored" => Unwritten::WhenRestored,
+            _ => Unwritten::Nothing,
+        };
+        Forgetful { forwarded: 0, kept: Vec::new(), keeps: parameters.mistake == "lost", unwritten }
+    }
+
+    fn pace(_: &ForgetfulParameters) -> Pace {
+        Pace::new(Frequency::from_hertz(1_000_000_000), 2)
+    }
+
+    fn on_request(&mut self, request: MemoryRequest, io: &mut Io<Self>) {
+        io.counters.requests += 1;
+        self.forwarded += 1;
+        if self.keeps {
+            return self.kept.push(request);
+        }
+        // Only the first one leaves with what it writes.
+        let sectors = if self.forwarded == 1 { request.sectors } else { 0b1111 };
+        io.forward(MemoryRequest { sectors, ..request });
+    }
+
+    fn next_wake(&self, _: &ForgetfulParameters) -> Option<u64> {
+        self.kept.first().map(|_| 500)
+    }
+
+    fn on_wake(&mut self, io: &mut Io<Self>) {
+        for request in std::mem::take(&mut self.kept) {
+            io.forward(request);
+        }
+    }
+}
+
+/// Each step of the play with saved and restored state is told apart.
+#[test]
+fn what_goes_wrong_with_the_state_is_told_by_its_step() {
+    const FORGETFUL: UnitDefinition = crate::prototyping::definition::<Forgetful>();
+    for (mistake, found) in [
+        // Every unit is called at the start, in a window as long as the wires: 10 ns.
+        ("not saved", "the unit's state cannot be saved at 10000 ps: "),
+        ("not restored", "the unit's state was saved at 10000 ps, and cannot be restored: "),
+        ("lost", "was saved and restored after each window, and then the unit broke a rule that it keeps otherwise"),
+        (
+            "differs",
+            "the unit does something else once its state is saved and restored; rule: serde writes all of the state",
+        ),
+    ] {
+        let mut bench = MemoryBench::new(&FORGETFUL, &format!("mistake: {mistake:?}"));
+        bench.request(100, load(7, 0x100, 4)).request(200, load(8, 0x200, 4));
+        let broken = bench.try_run().expect_err(mistake);
+        assert!(matches!(broken, BrokenProtocol::State(_)), "{mistake}: {broken}");
+        assert!(broken.to_string().contains(found), "{mistake}: {broken}");
+        if mistake == "lost" {
+            assert!(
+                broken.to_string().contains("\nthe unit has not answered request 7 (load of line 0x100)"),
+                "{broken}"
+            );
+        }
+    }
+}
+
+/// Asks for the next line with each load, whichever slice owns it.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct NextLine;
+
+impl Interposer for NextLine {
+    const NAME: &'static str = "NextLine";
+    const SUMMARY: &'static str = "fetches the next line";
+    type Parameters = ForgetfulParameters;
+    type Counters = ForgetfulCounters;
+    type Own = ();
+
+    fn new(_: &ForgetfulParameters) -> NextLine {
+        NextLine
+    }
+
+    fn pace(_: &ForgetfulParameters) -> Pace {
+        Pace::new(Frequency::from_hertz(1_000_000_000), 2)
+    }
+
+    fn on_request(&mut self, request: MemoryRequest, io: &mut Io<Self>) {
+        io.forward(request);
+        let step = if io.parameters.mistake == "next line" { 1 } else { 32 };
+        io.ask(MemoryRequest { line: request.line + step * LINE_BYTES, ..request }, ());
+    }
+}
+
+#[test]
+fn a_slice_is_asked_for_its_own_lines() {
+    const NEXT_LINE: UnitDefinition = crate::prototyping::definition::<NextLine>();
+    let play = |mistake: &str, line: u64| {
+        let mut bench = MemoryBench::new(&NEXT_LINE, &format!("mistake: {mistake:?}"));
+        let map = SliceMap::new(&crate::interleave::AddressHash::Modulo, 32).expect("a map");
+        bench.server_is_slice(3, map).request(100, load(7, line, 4));
+        bench.try_run()
+    };
+    assert!(play("none", 3 * LINE_BYTES).is_ok());
+    // Line 3 is of slice 3, and line 4 of slice 4. The second request leaves a cycle after the first.
+    assert_eq!(
+        play("next line", 3 * LINE_BYTES),
+        Err(BrokenProtocol::WrongSlice { at: SimTime::from_nanoseconds(103), line: 0x200, asked: 3, owner: 4 })
+    );
+    assert_eq!(
+        play("none", 5 * LINE_BYTES),
+        Err(BrokenProtocol::ScriptForAnotherSlice { line: 0x280, asked: 3, owner: 5 })
+    );
 }
 
 #[test]

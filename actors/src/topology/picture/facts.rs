@@ -83,15 +83,17 @@ fn memory_of(unit: &ExpandedUnit) -> Option<(u64, u128)> {
     })
 }
 
-/// "16 GiB · 898 GB/s · 4 stacks · 877 MHz".
+/// "16 GiB · 898 GB/s · 4 × hbm · 877 MHz": units of device memory have the name that the topology gives them, for one kind of units models
+/// stacks of HBM and channels of GDDR. A kind that does not come with the simulator is named, too.
 pub(super) fn memory(row: &Row) -> String {
     let (mut size, mut speed) = (0u64, 0u128);
     for (capacity, rate) in row.units.iter().filter_map(|unit| memory_of(unit)) {
         size = size.saturating_add(capacity);
         speed += rate;
     }
-    let stacks = format!("{} \u{d7} {}", row.units.len(), row.units[0].kind.name);
-    joined([Some(format!("device memory {}", bytes(size))), Some(rate(speed)), Some(stacks), common(row, "clock")])
+    let units = format!("{} \u{d7} {}", row.units.len(), row.name);
+    let kind = Some(row.units[0].kind.name.to_owned()).filter(|_| row.is_own());
+    joined([Some(format!("device memory {}", bytes(size))), Some(rate(speed)), Some(units), kind, common(row, "clock")])
 }
 
 /// The two lines of one stack.

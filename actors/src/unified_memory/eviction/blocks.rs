@@ -13,8 +13,8 @@ pub(super) fn whole_block(block: BlockId, memory: &dyn MemoryView) -> Option<Vic
     memory.evictable(block).contains_all(pages).then_some(Victim { block, pages })
 }
 
-/// Evicts the block least recently accessed, with all of its pages that are there, those never accessed included (UVMSmart, bafab5d). A
-/// block of which pages arrive counts as accessed.
+/// Evicts the block least recently accessed, with all of its pages that are there, pages that were never accessed included (UVMSmart,
+/// bafab5d). A block counts as accessed when pages of it arrive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeastRecentBlock {
     options: EvictionOptions,
@@ -23,7 +23,7 @@ pub struct LeastRecentBlock {
 }
 
 impl LeastRecentBlock {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> LeastRecentBlock {
         LeastRecentBlock { options, order: RecencyOrder::default(), resident: BTreeMap::new() }
     }

@@ -18,7 +18,7 @@ pub struct DriverEviction {
 }
 
 impl DriverEviction {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> DriverEviction {
         DriverEviction { options, chunks: BTreeMap::new(), order: BTreeSet::new(), time: 0 }
     }

@@ -18,13 +18,13 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// What is taken, wanted by arriving pages and to be kept free, in hundredths of a frame.
+    /// The frames that are taken, wanted by arriving pages and to be kept free, in hundredths of a frame.
     fn wanted_hundredths(&self) -> u128 {
         let buffer = u128::from(self.total) * u128::from(self.free_buffer_percent);
         buffer + 100 * (u128::from(self.total - self.free) + u128::from(self.waiting_to_arrive))
     }
 
-    /// What there will be when write-backs have ended, in hundredths of a frame.
+    /// The frames that there will be when write-backs have ended, in hundredths of a frame.
     fn available_hundredths(&self) -> u128 {
         100 * (u128::from(self.writing_back) + u128::from(self.total))
     }
@@ -39,7 +39,7 @@ impl Frames {
         100 * u128::from(self.total) < self.wanted_hundredths() + 100 * u128::from(scheduled)
     }
 
-    /// `floor(1 + factor * occupancy)`, with the occupancy as the share that is wanted of what is available: the threshold of the adaptive
+    /// `floor(1 + factor * occupancy)`, with the occupancy as the wanted share of the available frames: the threshold of the adaptive
     /// remote access of UVMSmart.
     pub fn one_and_occupancy_times(&self, factor: u64) -> u64 {
         let available = self.available_hundredths().max(1);
@@ -71,7 +71,7 @@ mod tests {
     fn oversubscription_counts_what_was_just_scheduled() {
         assert!(!Frames { waiting_to_arrive: 4, ..FRAMES }.is_oversubscribed_by(6));
         assert!(Frames { waiting_to_arrive: 4, ..FRAMES }.is_oversubscribed_by(7));
-        // Unlike for eviction, what is written back does not count as free.
+        // Unlike for eviction, pages that are written back do not count as free.
         assert!(Frames { waiting_to_arrive: 4, writing_back: 50, ..FRAMES }.is_oversubscribed_by(7));
     }
 

@@ -7,7 +7,7 @@ use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By what blocks are ordered: accesses, then whether any wrote, then the time of the last access or arrival.
+/// The order of blocks: accesses, then whether any wrote, then the time of the last access or arrival.
 type Rank = (u64, bool, u64);
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -16,19 +16,19 @@ struct Block {
     resident: PageSet,
 }
 
-/// Evicts the block that was accessed least often; of several the one that was only read, and of those the one least recently accessed
-/// (UVMSmart, bafab5d). Accesses are remembered when a block has left.
+/// Evicts the block that was accessed least often; among several the one that was only read, and among those the one least recently
+/// accessed (UVMSmart, bafab5d). Accesses are remembered when a block has left.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeastFrequentBlock {
     options: EvictionOptions,
     blocks: BTreeMap<BlockId, Block>,
-    /// The blocks of which pages are there.
+    /// The blocks that have pages there.
     order: BTreeSet<(Rank, BlockId)>,
     time: u64,
 }
 
 impl LeastFrequentBlock {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> LeastFrequentBlock {
         LeastFrequentBlock { options, blocks: BTreeMap::new(), order: BTreeSet::new(), time: 0 }
     }

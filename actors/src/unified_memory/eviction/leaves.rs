@@ -50,7 +50,7 @@ impl LeafOrder {
         }
     }
 
-    /// The first leaf that may go: of the block least recently accessed, the leaf least recently accessed.
+    /// The first leaf that may go: in the block least recently accessed, the leaf least recently accessed.
     fn victim(&self, memory: &dyn MemoryView) -> Option<(BlockId, usize)> {
         let spared = self.options.spared(self.order.total());
         self.order.from(spared).find_map(|(id, within)| {
@@ -71,7 +71,7 @@ impl LeafOrder {
     }
 }
 
-/// How the policies by leaves follow what happens.
+/// How the policies by leaves follow events.
 macro_rules! keeps_leaf_order {
     () => {
         fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
@@ -88,13 +88,13 @@ macro_rules! keeps_leaf_order {
     };
 }
 
-/// Evicts a leaf of the block least recently accessed: of the leaves that may go, the one least recently accessed (UVMSmart, bafab5d). A
+/// Evicts a leaf of the block least recently accessed: among the leaves that may go, the one least recently accessed (UVMSmart, bafab5d). A
 /// leaf in which pages arrive counts as accessed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SequentialLocalEviction(LeafOrder);
 
 impl SequentialLocalEviction {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> SequentialLocalEviction {
         SequentialLocalEviction(LeafOrder::new(options))
     }
@@ -113,18 +113,18 @@ impl EvictionPolicy for SequentialLocalEviction {
 
 /// The tree-based pre-eviction of UVMSmart (bafab5d).
 ///
-/// It evicts the leaf that [`SequentialLocalEviction`] would. Then every node of the block's tree is looked at from the bottom: of one
-/// that is less than half full, yet not empty, all leaves go that may, which counts for the nodes above it.
+/// It evicts the leaf that [`SequentialLocalEviction`] would. Then it looks at every node of the block's tree from the bottom. Where a node
+/// is less than half full, yet not empty, all its leaves go that may, which counts for the nodes above it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TreeEviction(LeafOrder);
 
 impl TreeEviction {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> TreeEviction {
         TreeEviction(LeafOrder::new(options))
     }
 
-    /// Adds what goes at and below a node to `victims`, and returns the pages that stay there.
+    /// Adds the pages that go at and below a node to `victims`, and returns the pages that stay there.
     fn empty(&self, node: Node, block: BlockId, memory: &dyn MemoryView, victims: &mut PageSet) -> usize {
         let stay = |victims: &PageSet| node.valid_pages(memory.resident(block).difference(*victims));
         let Some(children) = node.children() else { return stay(victims) };

@@ -1,4 +1,4 @@
-//! Eviction: what leaves the memory of a GPU when it is full.
+//! Eviction: the pages that leave the memory of a GPU when it is full.
 //!
 //! A policy of one's own is a file with a type that implements [`EvictionPolicy`], and a line in the list of [`EvictionChoice`].
 //! When an eviction is due says [`Frames`].
@@ -37,7 +37,7 @@ macro_rules! eviction_choices {
             /// The choices, in the order of their list.
             pub const ALL: &'static [EvictionChoice] = &[$(EvictionChoice::$choice),*];
 
-            /// The policy, of an empty memory.
+            /// The policy for an empty memory.
             pub fn build(self, options: EvictionOptions) -> Box<dyn EvictionPolicy> {
                 match self {
                     $( EvictionChoice::$choice => Box::new(<$type>::new(options)), )*
@@ -58,7 +58,7 @@ eviction_choices! {
     RandomPage => RandomPage,
     /// Leaves of 64 KiB, of the block least recently accessed (UVMSmart).
     SequentialLocal => SequentialLocalEviction,
-    /// Such a leaf, and what is left of neighbourhoods that are less than half full (UVMSmart).
+    /// Such a leaf, and the rest of neighbourhoods that are less than half full (UVMSmart).
     Tree => TreeEviction,
     /// Whole blocks in the order in which the driver has given them memory.
     #[default]

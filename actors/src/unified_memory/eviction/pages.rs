@@ -33,7 +33,7 @@ impl PageOrder {
         self.options.spared(self.order.total())
     }
 
-    /// The first page that may go, of those at a place and after it.
+    /// The first page that may go, at a place or after it.
     fn victim_from(&self, place: usize, memory: &dyn MemoryView) -> Option<Victim> {
         let pages = self.order.from(place).map(|((block, page), _)| (block, usize::from(page)));
         let mut evictable = pages.filter(|&(block, page)| memory.evictable(block).contains(page));
@@ -41,7 +41,7 @@ impl PageOrder {
     }
 }
 
-/// How the policies of single pages follow what happens.
+/// How the policies of single pages follow events.
 macro_rules! keeps_page_order {
     () => {
         fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
@@ -63,7 +63,7 @@ macro_rules! keeps_page_order {
 pub struct LeastRecentPage(PageOrder);
 
 impl LeastRecentPage {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> LeastRecentPage {
         LeastRecentPage(PageOrder::new(options))
     }
@@ -85,7 +85,7 @@ impl EvictionPolicy for LeastRecentPage {
 pub struct RandomPage(PageOrder);
 
 impl RandomPage {
-    /// The policy, of an empty memory.
+    /// The policy for an empty memory.
     pub fn new(options: EvictionOptions) -> RandomPage {
         RandomPage(PageOrder::new(options))
     }

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 /// Keys with weights in the order in which they were last put at the end, the oldest first.
 ///
-/// Every operation takes logarithmic time, the one that finds what stands at a place included: used keys leave holes behind, and a
-/// Fenwick tree over the weights skips them. Holes are closed when as many are there as keys, so that it costs each operation nothing more
-/// on average.
+/// Every operation takes logarithmic time, also finding the key at a place: used keys leave holes behind, and a Fenwick tree over the
+/// weights skips them. Holes are closed when there are as many as keys, so that it costs each operation nothing more on average.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RecencyOrder<K: Ord> {
-    /// What stands in each slot; slots are in the order of use.
+    /// The key in each slot; slots are in the order of use.
     keys: Vec<Option<K>>,
     weights: Vec<u32>,
     /// Entry `i` is the sum of the weights of the `i & -i` slots that end before slot `i` (a Fenwick tree; entry 0 is unused).
@@ -67,7 +66,7 @@ impl<K: Copy + Ord> RecencyOrder<K> {
         }
     }
 
-    /// What stands at a place: the key within whose weight the place falls when weights are laid end to end, and how far into it.
+    /// The key at a place: the one within whose weight the place falls when weights are laid end to end, and how far into it.
     pub fn at(&self, place: usize) -> Option<(K, usize)> {
         if place >= self.total() {
             return None;
@@ -107,7 +106,7 @@ impl<K: Copy + Ord> RecencyOrder<K> {
         self.update(slot, |sum| sum - weight);
     }
 
-    /// Applies a change to all sums of which a slot is part.
+    /// Applies a change to all sums that a slot is part of.
     fn update(&mut self, slot: usize, change: impl Fn(u32) -> u32) {
         let mut entry = slot + 1;
         while entry < self.sums.len() {

@@ -6,7 +6,7 @@ use crate::unified_memory::{LEAF_PAGES, PAGE_BYTES};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-/// A memory of which all pages may go but those that are held.
+/// A memory where all pages may go but held ones.
 #[derive(Default)]
 struct Memory {
     /// Pages of each block: all, resident, held.

@@ -8,13 +8,13 @@ use std::ops::Range;
 
 /// The prefetching of NVIDIA's open kernel modules 595.45.04, for GPU and host faults alike.
 ///
-/// A leaf in which a page faulted counts as there. For each faulting page, the largest aligned neighbourhood (of 1, 2, 4 ... pages) of
-/// which more than the threshold is there moves whole. What one fault prefetches does not count for the next one. It reproduces all 196
+/// A leaf in which a page faulted counts as there. For each faulting page, the largest aligned neighbourhood (of 1, 2, 4 ... pages) that is
+/// there by more than the threshold moves whole. Pages that one fault prefetches do not count for the next one. It reproduces all 196
 /// transfers of five traces (GTX 1080 Ti), in both directions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DriverPrefetcher {
-    /// Percent of a neighbourhood of which more must be there (`uvm_perf_prefetch_threshold`; default 51).
+    /// The percentage of a neighbourhood that must be exceeded by the pages that are there (`uvm_perf_prefetch_threshold`; default 51).
     pub threshold_percent: u32,
     /// Faults of a block for one destination from which on there is prefetching (`uvm_perf_prefetch_min_faults`; default 1).
     pub minimum_faults: u64,
@@ -40,7 +40,7 @@ impl Prefetcher for DriverPrefetcher {
 impl DriverPrefetcher {
     /// The neighbourhoods of all faulting pages that do not thrash.
     fn neighbourhoods(&self, faults: &BlockFaults) -> PageSet {
-        // A leaf of which a page thrashes does not count as there because others faulted.
+        // A leaf with a thrashing page does not count as there because others faulted.
         let calm = faults.faulted.leaves().filter(|&leaf| faults.thrashing.count_in_leaf(leaf) == 0);
         let grown = whole_leaves(calm.map(|leaf| leaf * LEAF_PAGES).collect());
         let there =
@@ -56,7 +56,7 @@ impl DriverPrefetcher {
         hint
     }
 
-    /// The largest aligned power of two of pages around `page`, cut at the end of the block, of which more than the threshold is there.
+    /// The largest aligned power of two of pages around `page`, cut at the end of the block, that is there by more than the threshold.
     fn neighbourhood(&self, page: usize, there: PageSet, end: usize) -> Range<usize> {
         let mut region = page..page + 1;
         for level in 1..=end.next_power_of_two().ilog2() {

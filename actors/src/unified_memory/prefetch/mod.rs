@@ -1,4 +1,4 @@
-//! Prefetchers: what moves besides the pages that faulted.
+//! Prefetchers: pages that move besides the ones that faulted.
 //!
 //! A prefetcher of one's own is a file with a type that implements [`Prefetcher`], and a line in the list of [`PrefetcherChoice`].
 

@@ -18,7 +18,7 @@ type Move = (u64, usize);
 /// A fault on the first page of a leaf, and the transfers that it causes.
 type Row = (usize, Vec<Move>);
 
-/// Serves faults on some pages of a block together; what moves is resident afterwards.
+/// Serves faults on some pages of a block together; moved pages are resident afterwards.
 fn serve(
     prefetcher: &mut dyn Prefetcher,
     pages: usize,
@@ -70,7 +70,7 @@ fn own(leaf: usize) -> Row {
     row(leaf, &[(4, leaf), (60, leaf)])
 }
 
-/// A fault when all leaves before it are there: what is there doubles.
+/// A fault when all leaves before it are there: it doubles the pages that are there.
 fn doubling(leaf: usize) -> Row {
     row(leaf, &[(4, leaf), (leaf as u64 * 64 - 4, leaf)])
 }

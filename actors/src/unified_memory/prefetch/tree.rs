@@ -6,8 +6,8 @@ use rand_pcg::Pcg32;
 
 /// The tree-based neighbourhood prefetcher of UVMSmart (bafab5d).
 ///
-/// The leaves that faulted become full. Then every node of the block's tree is looked at from the bottom: one that is more than half
-/// full, yet not full, is filled, which counts for the nodes above it. So one fault can fill a block of which little was there: traces of
+/// The leaves that faulted become full. Then it looks at every node of the block's tree from the bottom: a node that is more than half
+/// full, yet not full, is filled, which counts for the nodes above it. So one fault can fill a block with few pages there: traces of
 /// transfers to the host show that the driver does not do so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TreePrefetcher;
@@ -20,9 +20,9 @@ impl Prefetcher for TreePrefetcher {
     }
 }
 
-/// Fills what is more than half full at and below a node, and returns the pages that count as valid there.
+/// Fills nodes that are more than half full at and below a node, and returns the pages that count as valid there.
 ///
-/// A node that was filled counts as full although leaves of which some pages were valid stay as they are.
+/// A node that was filled counts as full although leaves with some valid pages stay as they are.
 fn fill(node: Node, valid: &mut PageSet) -> usize {
     let Some([left, right]) = node.children() else { return node.valid_pages(*valid) };
     let (pages, size) = (fill(left, valid) + fill(right, valid), node.leaves * LEAF_PAGES);

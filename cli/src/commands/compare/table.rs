@@ -7,7 +7,7 @@ use super::kernels::{Figure, KernelPair, Stalls};
 use super::pair::Pair;
 use crate::options::compare::CompareOptions;
 use crate::output::table::Lines;
-use balar_record::kernel_name::short_name;
+use balar_record::kernel_name::{short_name, short_names};
 use balar_record::run_folder::RunFolder;
 use balar_record::run_folder::instructions::STALL;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ pub fn text(comparison: &Comparison, options: &CompareOptions, width: Option<u16
         return text;
     }
     text.push_str(&kernels(comparison, most, width));
-    text.push_str(&only(comparison));
+    text.push_str(&only(comparison, most));
     let told = if options.details { usize::MAX } else { CAUSES };
     let figures = if options.details { usize::MAX } else { FIGURES };
     for kernel in comparison.kernels.iter().filter(|kernel| !kernel.is_alike()).take(told) {
@@ -127,6 +127,7 @@ fn kernels(comparison: &Comparison, most: usize, width: Option<u16>) -> String {
     if all.is_empty() {
         return "\nno kernel is in both runs\n".to_owned();
     }
+    let names = short_names(all.iter().map(|kernel| &*kernel.name));
     let rows = all.iter().take(most).map(|kernel| {
         let calls = match kernel.calls {
             Pair { before, after } if before == after => before.to_string(),
@@ -141,7 +142,7 @@ fn kernels(comparison: &Comparison, most: usize, width: Option<u16>) -> String {
             time(after),
             signed(both.map(|both| both.change() / 1e6), 3),
             signed(both.and_then(Pair::percent), 2),
-            short_name(&kernel.name),
+            names[&*kernel.name].clone(),
         ]
     });
     let header = vec!["calls", "before us", "after us", "change us", "%", "kernel"];
@@ -152,17 +153,20 @@ fn kernels(comparison: &Comparison, most: usize, width: Option<u16>) -> String {
 }
 
 /// Kernels that one run alone has.
-fn only(comparison: &Comparison) -> String {
+fn only(comparison: &Comparison, most: usize) -> String {
     let mut text = String::new();
     for (side, kernels) in [("before", &comparison.only.before), ("after", &comparison.only.after)] {
         if kernels.is_empty() {
             continue;
         }
-        let kernels = kernels.iter().map(|(name, calls)| {
+        let names = short_names(kernels.iter().map(|(name, _)| &**name));
+        let shown = kernels.iter().take(most).map(|(name, calls)| {
             let calls = if *calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
-            format!("{} ({calls})", short_name(name))
+            format!("{} ({calls})", names[&**name])
         });
-        let _ = writeln!(text, " only {side}: {}", kernels.collect::<Vec<_>>().join(", "));
+        let hidden = kernels.len().saturating_sub(most);
+        let hidden = if hidden == 0 { String::new() } else { format!(", and {hidden} more: --details, --limit") };
+        let _ = writeln!(text, " only {side}: {}{hidden}", shown.collect::<Vec<_>>().join(", "));
     }
     text
 }

@@ -106,7 +106,7 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>) -> String {
         100.0 * kernel.share(row),
         counts.executed(),
         or_dash(counts.lanes().map(|lanes| format!("{lanes:.1}"))),
-        or_dash(counts.sectors_per_access().map(|sectors| format!("{sectors:.1}"))),
+        or_dash(counts.sectors()),
         or_dash(counts.bank_conflicts().map(|conflicts| conflicts.to_string())),
         stalls(row),
     )

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The columns before the counters.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "kernel",
     "isa",
     "function",
@@ -20,6 +20,8 @@ const COLUMNS: [&str; 12] = [
     "warp_cycles",
     "lanes",
     "sectors_per_access",
+    "sectors_per_load",
+    "sectors_per_store",
 ];
 
 /// A kernel, as JSON has it.
@@ -48,6 +50,8 @@ struct RowEntry<'a> {
     warp_cycles: u64,
     lanes: Option<f64>,
     sectors_per_access: Option<f64>,
+    sectors_per_load: Option<f64>,
+    sectors_per_store: Option<f64>,
     stalls: Vec<StallEntry<'a>>,
     counters: BTreeMap<&'a str, u64>,
 }
@@ -89,6 +93,8 @@ fn entry<'a>(kernel: &KernelHotspots<'_>, row: &'a HotRow<'_>) -> RowEntry<'a> {
         warp_cycles: row.counts.cycles(),
         lanes: row.counts.lanes(),
         sectors_per_access: row.counts.sectors_per_access(),
+        sectors_per_load: row.counts.sectors_per_load(),
+        sectors_per_store: row.counts.sectors_per_store(),
         stalls: row
             .counts
             .stalls()
@@ -123,6 +129,8 @@ pub fn csv(kernels: &[KernelHotspots<'_>], options: &HotspotOptions) -> String {
                 entry.warp_cycles.to_string(),
                 number(entry.lanes),
                 number(entry.sectors_per_access),
+                number(entry.sectors_per_load),
+                number(entry.sectors_per_store),
             ];
             let _ = table.write_record(place.into_iter().chain(row.counts.all().map(|(_, count)| count.to_string())));
         }

@@ -1,4 +1,4 @@
-//! `hotspots`: where the cycles of kernels went, by instruction, line or function, from the folder of a run.
+//! `hotspots`: where the cycles of kernels went, by instruction, line, function or opcode, from the folder of a run.
 //!
 //! | room | what it has |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Instructions of a kernel, summed by instruction, line or function.
+//! Instructions of a kernel, summed by instruction, line, function or opcode.
 
 use crate::options::hotspots::By;
 use balar_actors::topology::nearest;
@@ -33,7 +33,7 @@ pub struct HotRow<'a> {
     pub line: Option<SourceLine>,
     /// Of an instruction: its address in the function, of PTX its number.
     pub address: Option<u64>,
-    /// Of an instruction: its text.
+    /// Of an instruction: its text. Of an opcode: that.
     pub text: String,
     /// Instructions in the code.
     pub instructions: usize,
@@ -82,11 +82,37 @@ impl<'a> Counts<'a> {
         quotient(self.get("thread_inst_executed")?, self.executed())
     }
 
-    /// Sectors of an access of global memory, on average; `None` where there was none.
+    /// Sectors of an access of global or local memory, on average; `None` where there was none.
     pub fn sectors_per_access(&self) -> Option<f64> {
         let both = |load: &str, store: &str| Some(self.get(load)? + self.get(store)?);
         let sectors = both("l1_sectors_load", "l1_sectors_store")?;
         quotient(sectors, both("l1_accesses_load", "l1_accesses_store")?)
+    }
+
+    /// Sectors of a load, on average; `None` where there was none.
+    pub fn sectors_per_load(&self) -> Option<f64> {
+        quotient(self.get("l1_sectors_load")?, self.get("l1_accesses_load")?)
+    }
+
+    /// Sectors of a store, on average; `None` where there was none.
+    pub fn sectors_per_store(&self) -> Option<f64> {
+        quotient(self.get("l1_sectors_store")?, self.get("l1_accesses_store")?)
+    }
+
+    /// The same in words: `4.0`, or `4/32` where a row has loads and stores that differ; `None` where there was no access.
+    pub fn sectors(&self) -> Option<String> {
+        let short = |sectors: f64| format!("{sectors:.1}").trim_end_matches(".0").to_owned();
+        match (self.sectors_per_load(), self.sectors_per_store()) {
+            (Some(load), Some(store)) if short(load) != short(store) => {
+                Some(format!("{}/{}", short(load), short(store)))
+            }
+            (load, store) => load.or(store).map(|sectors| format!("{sectors:.1}")),
+        }
+    }
+
+    /// The more of both; 0 where there was no access.
+    fn most_sectors(&self) -> f64 {
+        self.sectors_per_load().unwrap_or(0.0).max(self.sectors_per_store().unwrap_or(0.0))
     }
 
     /// Wavefronts of shared memory beyond the least; `None` where shared memory was not accessed.
@@ -121,7 +147,14 @@ fn key(row: &ProfileRow, by: By, has_lines: bool) -> Key {
         By::Instruction => (row.function.clone(), line(row, has_lines), Some((row.code.clone(), row.address))),
         By::Line => (String::new(), line(row, has_lines), None),
         By::Function => (row.source_function.clone(), None, None),
+        By::Opcode => (String::new(), None, Some((opcode(&row.text).to_owned(), 0))),
     }
+}
+
+/// The opcode of an instruction with its modifiers, without its guard: `LDG.E` of `@P0 LDG.E R0, [R2] ;`.
+fn opcode(text: &str) -> &str {
+    let mut words = text.split_whitespace().skip_while(|word| word.starts_with('@') || *word == "{");
+    words.next().unwrap_or_default().trim_end_matches(';')
 }
 
 /// The name of a kernel and the kind of its code.
@@ -157,10 +190,18 @@ pub fn kernels<'a>(profile: &'a InstructionProfile, by: By, chosen: impl Fn(&str
         let next = hot.rows.len();
         let index = *known.entry(key).or_insert_with_key(|(_, line, address)| {
             hot.rows.push(HotRow {
-                function: if by == By::Instruction { row.function.clone() } else { row.source_function.clone() },
+                function: match by {
+                    By::Instruction => row.function.clone(),
+                    By::Line | By::Function => row.source_function.clone(),
+                    By::Opcode => String::new(),
+                },
                 line: line.clone(),
-                address: address.as_ref().map(|(_, address)| *address),
-                text: if by == By::Instruction { row.text.clone() } else { String::new() },
+                address: address.as_ref().map(|(_, address)| *address).filter(|_| by == By::Instruction),
+                text: match by {
+                    By::Instruction => row.text.clone(),
+                    By::Opcode => opcode(&row.text).to_owned(),
+                    By::Line | By::Function => String::new(),
+                },
                 instructions: 0,
                 counts: Counts::none(&profile.columns),
             });
@@ -188,10 +229,7 @@ impl<'a> KernelHotspots<'a> {
                 let lanes = |row: &HotRow<'_>| row.counts.lanes().unwrap_or(f64::INFINITY);
                 lanes(a).total_cmp(&lanes(b))
             }),
-            Sort::Sectors => self.rows.sort_by(|a, b| {
-                let sectors = |row: &HotRow<'_>| row.counts.sectors_per_access().unwrap_or(0.0);
-                sectors(b).total_cmp(&sectors(a))
-            }),
+            Sort::Sectors => self.rows.sort_by(|a, b| b.counts.most_sectors().total_cmp(&a.counts.most_sectors())),
             Sort::Cycles => self.rows.sort_by_key(|row| Reverse(row.counts.cycles())),
             Sort::Conflicts => self.rows.sort_by_key(|row| Reverse(row.counts.bank_conflicts())),
             Sort::Counter(name) => self.rows.sort_by_key(|row| Reverse(row.counts.get(name))),

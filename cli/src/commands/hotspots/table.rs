@@ -4,7 +4,7 @@ use super::launches::Launches;
 use super::rows::{HotRow, KernelHotspots, file_name, function_name};
 use crate::options::hotspots::{By, HotspotOptions};
 use crate::output::table::Lines;
-use balar_record::kernel_name::readable_name;
+use balar_record::kernel_name::short_name;
 use std::fmt::Write as _;
 
 /// Rows of a kernel that are shown unless the options say how many.
@@ -30,7 +30,7 @@ pub fn text(
         let _ = writeln!(
             text,
             "{} ({}): {} warp instructions, {} warp cycles{}{gpus}",
-            readable_name(&kernel.name),
+            short_name(&kernel.name),
             kernel.isa,
             total.executed(),
             total.cycles(),
@@ -64,8 +64,13 @@ fn table(kernel: &KernelHotspots<'_>, options: &HotspotOptions, width: Option<u1
             left.push(6);
             droppable.insert(0, 7);
         }
+        By::Opcode => {
+            header.extend(["opcode", "instructions"]);
+            left.push(6);
+            droppable.insert(0, 7);
+        }
     }
-    let elastic = Some(if options.by == By::Function { 6 } else { 7 });
+    let elastic = Some(if matches!(options.by, By::Function | By::Opcode) { 6 } else { 7 });
     let mut text = Lines { header, left, droppable, elastic, rows }.text(width);
     if !hidden.is_empty() {
         let share: f64 = hidden.iter().map(|row| kernel.share(row)).sum();
@@ -83,7 +88,7 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>, by: By) -> Vec<String> {
         counts.executed().to_string(),
         or_dash(counts.lanes().map(|lanes| format!("{lanes:.1}"))),
         stalls(row),
-        or_dash(counts.sectors_per_access().map(|sectors| format!("{sectors:.1}"))),
+        or_dash(counts.sectors()),
         or_dash(counts.bank_conflicts().map(|conflicts| conflicts.to_string())),
     ];
     let line = row.line.as_ref().map(|line| format!("{}:{}", file_name(&line.file), line.line));
@@ -91,9 +96,12 @@ fn cells(kernel: &KernelHotspots<'_>, row: &HotRow<'_>, by: By) -> Vec<String> {
         By::Instruction => cells.extend([place(kernel, row, line), shown(&row.text)]),
         By::Line => {
             let function = function_name(&row.function);
-            cells.extend([line.unwrap_or_else(|| "(no line)".to_owned()), function, row.instructions.to_string()]);
+            // Of code without any line, where lines would come from.
+            let none = if kernel.has_source { "(no line)" } else { "(no line: compiled without -lineinfo)" };
+            cells.extend([line.unwrap_or_else(|| none.to_owned()), function, row.instructions.to_string()]);
         }
         By::Function => cells.extend([function_name(&row.function), row.instructions.to_string()]),
+        By::Opcode => cells.extend([row.text.clone(), row.instructions.to_string()]),
     }
     cells
 }

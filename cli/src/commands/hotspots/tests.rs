@@ -44,9 +44,22 @@ fn rows_are_sums() {
 }
 
 #[test]
+fn instructions_of_an_opcode_are_one_row() {
+    let text = TEXT.replace(",MOV,", ",@!P0 LDG.E R1; ,").replace(",LDG,", ",LDG.E R2;,");
+    let profile = parse(&text, Path::new("out/instructions.csv")).expect("a file");
+    let kernels = rows::kernels(&profile, By::Opcode, |_| true);
+    let told = |kernel: usize| -> Vec<(&str, usize, u64)> {
+        kernels[kernel].rows.iter().map(|row| (&*row.text, row.instructions, row.counts.executed())).collect()
+    };
+    // 4 of one, 4 and 1 of the other on two GPUs.
+    assert_eq!(told(0), [("LDG.E", 3, 9), ("STS", 1, 4), ("EXIT", 1, 4)]);
+    assert_eq!(told(1), [("mov.u32", 1, 2), ("exit", 1, 2)]);
+}
+
+#[test]
 fn whatever_instructions_are_summed_by_all_rows_are_the_kernel() {
     let profile = profile();
-    for by in [By::Instruction, By::Line, By::Function] {
+    for by in [By::Instruction, By::Line, By::Function, By::Opcode] {
         for kernel in rows::kernels(&profile, by, |_| true) {
             for (column, (name, total)) in kernel.total.all().enumerate() {
                 let of_rows: u64 = kernel.rows.iter().filter_map(|row| row.counts.get(name)).sum();
@@ -72,6 +85,29 @@ fn figures_follow_from_counters() {
     let of_ptx = &rows::kernels(&profile, By::Line, |name| name == "p")[0];
     assert_eq!((of_ptx.rows.len(), of_ptx.rows[0].instructions), (1, 2));
     assert_eq!(of_ptx.rows[0].line.as_ref().map(|line| (&*line.file, line.line)), Some(("k.ptx", 7)));
+}
+
+/// A copy into a transposed matrix: the line's load reads 32 neighbouring words, 4 sectors, and its store writes 32 lines, 32 sectors.
+#[test]
+fn loads_and_stores_of_a_line_are_told_apart() {
+    let header = TEXT.lines().next().expect("a header");
+    let text = format!(
+        "{header}\n\
+         gpu,t,sass,t,ab,0,,,t.cu,5,t,,LDG,8,256,0,0,0,8,0,32,0,8,0,0\n\
+         gpu,t,sass,t,ab,16,,,t.cu,5,t,,STG,8,256,0,0,0,0,8,0,256,8,0,0\n\
+         gpu,t,sass,t,ab,32,,,t.cu,6,t,,LDG,8,256,0,0,0,4,0,80,0,8,0,0\n"
+    );
+    let profile = parse(&text, Path::new("out/instructions.csv")).expect("a file");
+    let kernel = rows::kernels(&profile, By::Line, |_| true).swap_remove(0);
+    let [copy, load] = &kernel.rows[..] else { panic!("two lines") };
+    // 32 sectors of 8 loads, 256 of 8 stores; 80 of 4 loads.
+    assert_eq!((copy.counts.sectors_per_load(), copy.counts.sectors_per_store()), (Some(4.0), Some(32.0)));
+    assert_eq!((load.counts.sectors_per_load(), load.counts.sectors_per_store()), (Some(20.0), None));
+    let shown = [copy, load].map(|row| row.counts.sectors());
+    assert_eq!(shown, [Some("4/32".to_owned()), Some("20.0".to_owned())]);
+    // By its mean, 18, the copy would come second.
+    let sorted = kernel.sorted(rows::Sort::Sectors);
+    assert_eq!(sorted.rows[0].line.as_ref().map(|line| line.line), Some(5));
 }
 
 #[test]

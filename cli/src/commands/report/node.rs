@@ -1,6 +1,6 @@
 //! The picture of the node, its units and links coloured by how busy they were, and the numbers behind it.
 
-use super::input::RunInput;
+use super::input::{RunInput, UnitCounts};
 use super::units::{numbers, percent, titled};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::SampleLayout;
@@ -8,16 +8,25 @@ use balar_actors::topology::{Topology, live_svg};
 use balar_protocol::statistics::{StatisticDefinition, StatisticRow};
 use balar_record::metrics::rollup::pattern;
 use balar_record::metrics::utilisation::Utilisation;
-use balar_record::metrics::{copies_use_l2, is_in};
+use balar_record::metrics::{Place, copies_use_l2, is_in};
+use balar_record::run_folder::document::RowReading;
 use balar_report::{Cell, Column, Format, Part, Picture, Section, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How busy the units of a run were, in percent, by path.
 type Loads = BTreeMap<String, f32>;
 
+/// How busy the units of a run were, and over what.
+#[derive(Default)]
+struct Measured {
+    loads: Loads,
+    /// Units that are measured in the time of kernels; the others in that of the run.
+    in_kernels: BTreeSet<String>,
+}
+
 /// How busy units were: those of GPUs in the time of kernels, unless copies use the same; others in the time of the run.
-fn loads(run: &RunInput, topology: &Topology, kinds: &[&'static UnitDefinition]) -> Loads {
+fn measured(run: &RunInput, topology: &Topology, kinds: &[&'static UnitDefinition]) -> Measured {
     let names: BTreeMap<&str, &StatisticDefinition> =
         kinds.iter().flat_map(|kind| kind.counters).map(|counter| (counter.name, counter)).collect();
     let mut layout = SampleLayout::default();
@@ -43,20 +52,61 @@ fn loads(run: &RunInput, topology: &Topology, kinds: &[&'static UnitDefinition])
         layout.units.push((path.to_owned(), first..layout.rows.len()));
     }
     let seconds = |picoseconds: u64| picoseconds as f64 * 1e-12;
-    let mut loads = Utilisation::new(&layout, &run.node).take(&values, seconds(run.time()));
-    if !is_of_run(run) {
-        for (gpu, path) in run.gpus.iter().enumerate() {
-            let in_kernels = Utilisation::new(&layout, &run.node).take(&values, seconds(run.kernel_time(Some(gpu))));
-            loads.extend(in_kernels.into_iter().filter(|(unit, _)| is_in(unit, path) && !unit.contains("copy_engine")));
+    let mut measured = Measured {
+        loads: Utilisation::new(&layout, &run.node).take(&values, seconds(run.time())),
+        ..Measured::default()
+    };
+    let shared = shared_with_copies(run);
+    for (gpu, path) in run.gpus.iter().enumerate() {
+        let time = run.kernel_time(Some(gpu));
+        if time == 0 {
+            continue;
+        }
+        for (unit, load) in Utilisation::new(&layout, &run.node).take(&values, seconds(time)) {
+            let is_shared = || shared.iter().any(|location| *location == unit || is_in(location, &unit));
+            if is_in(&unit, path) && !unit.contains("copy_engine") && !is_shared() {
+                measured.in_kernels.insert(unit.clone());
+                measured.loads.insert(unit, load);
+            }
         }
     }
-    loads
+    measured
 }
 
-/// Are units of GPUs measured over the whole run? Copies through the L2 use them while no kernel runs.
-fn is_of_run(run: &RunInput) -> bool {
-    let statistics = &run.document().statistics;
-    run.kernel_time(None) == 0 || copies_use_l2(statistics.iter().map(|row| (&*row.what, row.value)))
+/// What counts in GPUs and is used by copies as well, while no kernel runs: the L2, and what is below and before it, where copies go
+/// through it.
+fn shared_with_copies(run: &RunInput) -> Vec<&str> {
+    if !copies_use_l2(run.document().statistics.iter().map(|row| (&*row.what, row.value))) {
+        return Vec::new();
+    }
+    let is_below = |unit: &&UnitCounts| matches!(unit.place, Some(Place::L2 | Place::Crossbar | Place::Dram));
+    run.units.iter().filter(is_below).map(|unit| unit.location.as_str()).collect()
+}
+
+/// How busy the units of a row were together while kernels ran, in percent, where copies use them as well: launches count what they did
+/// there. `None` of other rows.
+fn together_in_kernels(run: &RunInput, row: &str) -> Option<f64> {
+    let shared = shared_with_copies(run);
+    let is_shared = shared.iter().any(|location| {
+        let location = pattern(location);
+        location == row || is_in(&location, row)
+    });
+    // Of GPUs that do not share a row, the metrics are over the run.
+    let rows: BTreeSet<String> = run.gpus.iter().map(|gpu| pattern(gpu)).collect();
+    (is_shared && rows.len() == 1 && run.kernel_time(None) > 0)
+        .then(|| utilisation_of(&run.document().metrics, row))
+        .flatten()
+}
+
+/// The utilisation of a row of units among the metrics of a run.
+fn utilisation_of(metrics: &[RowReading], row: &str) -> Option<f64> {
+    let channels = format!("{row}.channel[*]");
+    let is_of_row = |reading: &&RowReading| match reading.metric.as_str() {
+        "l2.util" => reading.location == row,
+        "dram.util" => reading.location == channels,
+        _ => false,
+    };
+    metrics.iter().find(is_of_row)?.avg
 }
 
 /// The picture with the load of each shape, which is that of the busiest unit that it stands for.
@@ -100,23 +150,23 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
 pub fn section(runs: &[RunInput], kinds: &[&'static UnitDefinition]) -> Option<Section> {
     let mut parts = Vec::new();
     let mut pictures = Vec::new();
-    let mut all: Vec<Loads> = Vec::new();
+    let mut all: Vec<Measured> = Vec::new();
     for run in runs {
         match &run.topology {
             Ok(topology) => {
-                let own = loads(run, topology, kinds);
-                let busiest = own.iter().max_by(|a, b| a.1.total_cmp(b.1));
+                let own = measured(run, topology, kinds);
+                let busiest = own.loads.iter().max_by(|a, b| a.1.total_cmp(b.1));
                 let busiest = busiest.map_or(String::new(), |(unit, load)| {
                     format!(" The busiest unit is {unit} with {}.", percent(f64::from(*load)))
                 });
                 let label = format!("The node, its units and links coloured by how busy they were.{busiest}");
                 let title = titled(&run.document().topology, run, None);
-                pictures.push(Part::Picture(Picture { title, label, svg: picture(topology, &own) }));
+                pictures.push(Part::Picture(Picture { title, label, svg: picture(topology, &own.loads) }));
                 all.push(own);
             }
             Err(why) => {
                 pictures.push(Part::Note(titled(&format!("the node is not drawn: {why}"), run, None)));
-                all.push(Loads::default());
+                all.push(Measured::default());
             }
         }
     }
@@ -125,14 +175,17 @@ pub fn section(runs: &[RunInput], kinds: &[&'static UnitDefinition]) -> Option<S
     } else {
         parts.append(&mut pictures)
     }
-    if all.iter().any(|loads| !loads.is_empty()) {
+    if all.iter().any(|own| !own.loads.is_empty()) {
         parts.push(Part::Table(table(runs, &all)));
     }
-    let span = if runs.iter().all(|run| !is_of_run(run)) {
-        "Units of GPUs are measured in the time in which kernels ran, others in the time of the run. "
+    let shared = if runs.iter().all(|run| shared_with_copies(run).is_empty()) {
+        ""
     } else {
-        "Everything is measured in the time of the run. "
+        "Copies use the L2, the crossbar and the memory, too: they are coloured by the time of the run; rows that are measured over kernels \
+         have what launches did there. "
     };
+    let span =
+        format!("Units of GPUs are measured in the time in which kernels ran, others in the time of the run. {shared}");
     let lead = format!(
         "{span}Of a link, the busier direction counts. The colour goes by the square root, so that a little shows, too."
     );
@@ -140,10 +193,10 @@ pub fn section(runs: &[RunInput], kinds: &[&'static UnitDefinition]) -> Option<S
 }
 
 /// How busy rows of units were.
-fn table(runs: &[RunInput], all: &[Loads]) -> Table {
+fn table(runs: &[RunInput], all: &[Measured]) -> Table {
     let mut rows: BTreeMap<String, Vec<Vec<f32>>> = BTreeMap::new();
-    for (index, loads) in all.iter().enumerate() {
-        for (unit, load) in loads {
+    for (index, own) in all.iter().enumerate() {
+        for (unit, load) in &own.loads {
             let row = rows.entry(pattern(unit)).or_insert_with(|| vec![Vec::new(); runs.len()]);
             row[index].push(*load);
         }
@@ -166,12 +219,30 @@ fn table(runs: &[RunInput], all: &[Loads]) -> Table {
     let mut shown: Vec<(f64, Vec<Cell>)> = rows
         .iter()
         .map(|(row, loads)| {
-            let greatest = loads.iter().filter_map(most).fold(0.0, f64::max);
+            let together: Vec<Option<f64>> = runs.iter().map(|run| together_in_kernels(run, row)).collect();
+            // Of one unit, what kernels did cannot be told apart from copies.
+            let each = |of: &dyn Fn(&Vec<f32>) -> Option<f64>, known: bool| -> Vec<Option<f64>> {
+                let pairs = loads.iter().zip(&together);
+                pairs
+                    .map(|(loads, together)| if together.is_some() { together.filter(|_| known) } else { of(loads) })
+                    .collect()
+            };
+            let (means, busiest) = (each(&mean, true), each(&most, false));
+            let greatest = busiest.iter().chain(&means).flatten().copied().fold(0.0, f64::max);
+            let mut over: Vec<&str> = Vec::new();
+            for ((own, together), loads) in all.iter().zip(&together).zip(loads) {
+                let is_of_kernels = together.is_some() || own.in_kernels.iter().any(|unit| pattern(unit) == *row);
+                let name = if is_of_kernels { "kernels" } else { "run" };
+                if !loads.is_empty() && !over.contains(&name) {
+                    over.push(name);
+                }
+            }
             let cells = vec![
                 Cell::Text(row.clone()),
                 Cell::count(loads.iter().map(Vec::len).max().unwrap_or(0) as u64),
-                Cell::Numbers(loads.iter().map(mean).collect()),
-                Cell::Numbers(loads.iter().map(most).collect()),
+                Cell::Numbers(means),
+                Cell::Numbers(busiest),
+                Cell::Text(over.join(", ")),
                 numbers(runs, |run| bytes(run, row)),
             ];
             (greatest, cells)
@@ -185,6 +256,7 @@ fn table(runs: &[RunInput], all: &[Loads]) -> Table {
             Column::number("number", "", Format::Count),
             Column::number("busy", "%, mean", Format::Percent),
             Column::number("busy", "%, busiest", Format::Percent),
+            Column::text("measured over").meaning("kernels: the time in which kernels ran; run: the whole run"),
             Column::number("data", "MB", Format::Fixed(3)),
         ],
         rows: shown.into_iter().map(|(_, cells)| cells).collect(),
@@ -196,6 +268,28 @@ fn table(runs: &[RunInput], all: &[Loads]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_copies_use_have_what_launches_did() {
+        let reading = |metric: &str, location: &str, avg| RowReading {
+            metric: metric.to_owned(),
+            location: location.to_owned(),
+            instances: 8,
+            sum: None,
+            avg: Some(avg),
+            min: None,
+            max: None,
+            unit: "%".to_owned(),
+        };
+        let metrics = [
+            reading("dram.util", "gpu.hbm[*].channel[*]", 79.3),
+            reading("l2.util", "gpu.l2[*]", 41.0),
+            reading("l2.hit_rate_rd", "gpu.crossbar", 5.0),
+        ];
+        let of = |row| utilisation_of(&metrics, row);
+        assert_eq!((of("gpu.hbm[*]"), of("gpu.l2[*]"), of("gpu.crossbar")), (Some(79.3), Some(41.0), None));
+        assert_eq!(of("gpu2.hbm[*]"), None);
+    }
 
     #[test]
     fn shapes_have_the_load_of_their_busiest_unit() {

@@ -4,7 +4,7 @@ use super::input::RunInput;
 use super::units::{quotient, titled};
 use crate::commands::roofline::placed::of_document;
 use balar_charts::{Roofline, RooflinePoint, roofline};
-use balar_experiments::roofline::{Ceilings, Placed, textbook};
+use balar_experiments::roofline::{Ceilings, Placed, left_out, textbook};
 use balar_report::{Cell, Chart, Column, Format, Part, Section, Table};
 
 /// Kernels that have a mark; the table has all of them.
@@ -32,17 +32,18 @@ fn chart(run: &RunInput) -> Option<Part> {
     let gpu = topology.gpus().into_iter().next()?;
     let ceilings = textbook(topology, &gpu);
     let mut placed: Vec<Placed> = of_document(run.document(), true);
+    // The run of a single kernel is that kernel.
+    if let [whole, _, ..] = &mut placed[..] {
+        whole.name = "whole run".to_owned();
+    }
+    let notes = left_out(&placed);
     placed.retain(|placed| placed.work.main_precision().is_some());
     if placed.is_empty() || ceilings.arithmetic.is_empty() {
         return None;
     }
-    if let Some(whole) = placed.first_mut() {
-        whole.name = "whole run".to_owned();
-    }
-    // The run of a single kernel is that kernel.
-    if placed.len() == 2 {
-        placed.remove(0);
-    }
+    let unmarked: Vec<&str> = placed.iter().skip(1 + KERNELS).map(|placed| placed.name.as_str()).collect();
+    let without_room = (!unmarked.is_empty()).then(|| format!("in the table alone: {}", unmarked.join(", ")));
+    let notes: Vec<String> = without_room.into_iter().chain(notes).collect();
     let points = placed.iter().take(1 + KERNELS).map(|placed| RooflinePoint {
         name: &placed.name,
         gigaflops: placed.work.gigaflops().unwrap_or(0.0),
@@ -55,16 +56,17 @@ fn chart(run: &RunInput) -> Option<Part> {
         arithmetic: ceilings.arithmetic.iter().map(|(one, gigaflops)| (one.title().to_owned(), *gigaflops)).collect(),
         textbook: (Vec::new(), Vec::new()),
         points: points.collect(),
+        notes: notes.clone(),
     });
     let title = titled("Operations over bytes", run, None);
     let label = placed.first().map_or(String::new(), |first| {
         let rate = first.work.gigaflops().unwrap_or(0.0);
         format!("Roofline: {} does {rate:.1} GFLOP/s", first.name)
     });
-    Some(Part::Chart(Chart { title, label, svg, table: table(&placed, &ceilings) }))
+    Some(Part::Chart(Chart { title, label, svg, table: table(&placed, &ceilings, &notes) }))
 }
 
-fn table(placed: &[Placed], ceilings: &Ceilings) -> Table {
+fn table(placed: &[Placed], ceilings: &Ceilings, notes: &[String]) -> Table {
     let rows = placed.iter().map(|Placed { name, work }| {
         let rate = work.gigaflops();
         let main = work.main_precision();
@@ -101,6 +103,6 @@ fn table(placed: &[Placed], ceilings: &Ceilings) -> Table {
         ],
         rows: rows.collect(),
         is_sortable: true,
-        rest: None,
+        rest: (!notes.is_empty()).then(|| notes.join("; ")),
     }
 }

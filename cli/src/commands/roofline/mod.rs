@@ -3,6 +3,7 @@
 pub mod placed;
 
 use crate::options::roofline::RooflineOptions;
+use crate::options::workload::WorkloadChoice;
 use crate::output::{self, folder, study};
 use crate::simulation::interrupt::Interrupt;
 use crate::simulation::node;
@@ -27,7 +28,7 @@ use balar_record::system::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -81,8 +82,11 @@ fn place_and_measure(
     interrupt: &Interrupt,
     code: CodeChoice,
 ) -> Result<(Measurements, Vec<Placed>), MeasureOrFailure> {
-    let mut placed: Vec<Placed> =
-        runs.iter().flat_map(|run| placed::of_document(&run.document, options.by_kernel)).collect();
+    let folders = options.runs.iter().zip(runs);
+    let of_folder = |(path, run): (&PathBuf, &RunFolder)| {
+        (path.display().to_string(), placed::of_document(&run.document, options.by_kernel))
+    };
+    let mut sources: Vec<(String, Vec<Placed>)> = folders.map(of_folder).collect();
     for choice in &options.workloads {
         let request = SimulationRequest {
             topology: topology.clone(),
@@ -99,7 +103,7 @@ fn place_and_measure(
             let failure = Failure::input(format_args!("workload {} did not come to its end", choice.name));
             return Err(MeasureOrFailure::Failure(failure));
         }
-        placed.extend(placed::of_result(&choice.name, &result, options.by_kernel));
+        sources.push((label(choice), placed::of_result(&choice.name, &result, options.by_kernel)));
     }
     let bar = bar(options.quiet);
     let progress = |ended: usize, planned: usize| {
@@ -110,7 +114,13 @@ fn place_and_measure(
     let running = Running { jobs, code, interrupt: interrupt.flag.clone(), progress: &progress };
     let measured = measure(topology, &settings(options), &running);
     bar.finish_and_clear();
-    Ok((measured?, placed))
+    Ok((measured?, placed::together(sources)))
+}
+
+/// A workload as `--workload` takes it.
+fn label(choice: &WorkloadChoice) -> String {
+    let parameters: Vec<String> = choice.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if parameters.is_empty() { choice.name.clone() } else { format!("{}:{}", choice.name, parameters.join(",")) }
 }
 
 fn settings(options: &RooflineOptions) -> Settings {
@@ -164,8 +174,7 @@ fn bar(quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style =
-        ProgressStyle::with_template("{spinner} [{bar:24}] {pos}/{len} runs of this part, {elapsed}, about {eta} left");
+    let style = ProgressStyle::with_template("{spinner} [{bar:24}] {pos}/{len} runs of this part, {elapsed}");
     let bar =
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar.enable_steady_tick(Duration::from_millis(250));

@@ -2,17 +2,15 @@
 
 use balar_actors::simulation::RunResult;
 use balar_experiments::roofline::{Placed, Work};
-use balar_protocol::memory::SECTOR_BYTES;
 use balar_protocol::statistics::KernelCounters;
 use balar_record::kernel_name::short_names;
 use balar_record::run_folder::document::RunDocument;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What matters here of the launches of a kernel that were timed.
 #[derive(Debug)]
 struct Launch {
     kernel: String,
-    gpu: String,
     picoseconds: u64,
     /// In the order of [`KernelCounters::DEFINITIONS`].
     counters: Vec<u64>,
@@ -31,13 +29,11 @@ pub fn of_document(document: &RunDocument, by_kernel: bool) -> Vec<Placed> {
         let counters = KernelCounters::DEFINITIONS.iter();
         Launch {
             kernel: launch.name.clone(),
-            gpu: launch.gpu.clone(),
             picoseconds: launch.time_ps.unwrap_or(0),
             counters: counters.map(|definition| launch.counter(definition.name).unwrap_or(0)).collect(),
         }
     });
-    let rows = document.statistics.iter().map(|row| (&*row.location, &*row.what, row.value));
-    placed(&document.workload.name, &launches.collect::<Vec<_>>(), rows, by_kernel)
+    placed(&document.workload.name, &launches.collect::<Vec<_>>(), by_kernel)
 }
 
 /// A run that was just made.
@@ -45,83 +41,116 @@ pub fn of_result(name: &str, result: &RunResult, by_kernel: bool) -> Vec<Placed>
     let launches = result.statistics.kernels.iter().filter_map(|kernel| {
         Some(Launch {
             kernel: kernel.name.to_string(),
-            gpu: kernel.gpu.to_string(),
             picoseconds: kernel.duration_ps()?,
             counters: kernel.counters.values().collect(),
         })
     });
-    let rows = result.statistics.rows.iter().map(|row| (&*row.location, row.what, row.value));
-    placed(name, &launches.collect::<Vec<_>>(), rows, by_kernel)
+    placed(name, &launches.collect::<Vec<_>>(), by_kernel)
 }
 
-/// The run as a whole, and its kernels by the time they took.
-fn placed<'a>(
-    name: &str,
-    launches: &[Launch],
-    rows: impl Iterator<Item = (&'a str, &'a str, u64)>,
-    by_kernel: bool,
-) -> Vec<Placed> {
-    let gpus: BTreeSet<&str> = launches.iter().map(|launch| launch.gpu.as_str()).collect();
-    let is_of_gpu =
-        |location: &str| gpus.iter().any(|gpu| location.strip_prefix(gpu).is_some_and(|rest| rest.starts_with('.')));
-    let is_channel = |location: &str| location.rsplit('.').next().is_some_and(|last| last.starts_with("channel["));
-    let rows: Vec<_> = rows.filter(|(location, ..)| is_of_gpu(location)).collect();
-    // L2 slices and channels of device memory count under the same name; the first alone are filled.
-    let slices: BTreeSet<&str> = rows.iter().filter(|row| row.1 == "sectors_filled").map(|row| row.0).collect();
-    let written = |is_one: &dyn Fn(&str) -> bool| -> u64 {
-        rows.iter().filter(|(location, what, _)| *what == "sectors_written" && is_one(location)).map(|row| row.2).sum()
-    };
-    let to_memory = written(&is_channel);
-    // Copies write to the L2, too.
-    let stored: u64 = launches.iter().map(|launch| launch.counter("l1_sectors_store")).sum();
-    let to_slices = written(&|location| slices.contains(location)).max(stored);
-    let written = if to_slices > 0 { (to_memory * SECTOR_BYTES) as f64 / to_slices as f64 } else { 0.0 };
-    let work = |launch: &Launch| Work::of(launch.picoseconds, |counter| launch.counter(counter), written);
+/// The run as a whole, and its kernels by the time they took, or its kernel alone where it has one: that is the run.
+fn placed(name: &str, launches: &[Launch], by_kernel: bool) -> Vec<Placed> {
+    let work = |launch: &Launch| Work::of(launch.picoseconds, |counter| launch.counter(counter));
     let whole = launches.iter().map(work).fold(Work::default(), Work::and);
-    let mut all = vec![Placed { name: name.to_owned(), work: whole }];
-    if by_kernel {
-        let mut kernels: BTreeMap<&str, Work> = BTreeMap::new();
-        for launch in launches {
-            let known = kernels.entry(&launch.kernel).or_default();
-            *known = known.and(work(launch));
-        }
-        let mut names = short_names(kernels.keys().copied());
-        let placed = |(kernel, work)| Placed { name: names.remove(kernel).unwrap_or_default(), work };
-        let mut kernels: Vec<_> = kernels.into_iter().map(placed).collect();
-        kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.work.picoseconds));
-        all.extend(kernels);
+    let whole = Placed { name: name.to_owned(), work: whole };
+    if !by_kernel {
+        return vec![whole];
     }
-    all
+    let mut kernels: BTreeMap<&str, Work> = BTreeMap::new();
+    for launch in launches {
+        let known = kernels.entry(&launch.kernel).or_default();
+        *known = known.and(work(launch));
+    }
+    let mut names = short_names(kernels.keys().copied());
+    let placed = |(kernel, work)| Placed { name: names.remove(kernel).unwrap_or_default(), work };
+    let mut kernels: Vec<_> = kernels.into_iter().map(placed).collect();
+    kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.work.picoseconds));
+    match kernels.len() {
+        1 => kernels,
+        _ => std::iter::once(whole).chain(kernels).collect(),
+    }
+}
+
+/// What is placed of several sources, each under a name of its own: what other sources have under the same name gets its source's name before
+/// it, and where sources have the same name, their number after that.
+pub fn together(sources: Vec<(String, Vec<Placed>)>) -> Vec<Placed> {
+    let labels: Vec<String> = sources.iter().map(|(label, _)| label.clone()).collect();
+    let known: Vec<(usize, String)> = sources
+        .iter()
+        .enumerate()
+        .flat_map(|(at, (_, all))| all.iter().map(move |one| (at, one.name.clone())))
+        .collect();
+    let is_shared = |at: usize, name: &str| known.iter().any(|(other, known)| *other != at && known == name);
+    let label_of = |at: usize| {
+        let alike = || labels.iter().enumerate().filter(|(_, label)| **label == labels[at]).map(|(at, _)| at);
+        match alike().count() {
+            1 => labels[at].clone(),
+            _ => format!("{} ({})", labels[at], alike().filter(|other| *other <= at).count()),
+        }
+    };
+    let named = |(at, (_, all)): (usize, (String, Vec<Placed>))| {
+        let name_of = |name: String| {
+            if !is_shared(at, &name) {
+                name
+            } else if labels[at].split(':').next() == Some(name.as_str()) {
+                // It is named as its source.
+                label_of(at)
+            } else {
+                format!("{}: {name}", label_of(at))
+            }
+        };
+        all.into_iter().map(|Placed { name, work }| Placed { name: name_of(name), work }).collect::<Vec<_>>()
+    };
+    sources.into_iter().enumerate().flat_map(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn launch(kernel: &str, picoseconds: u64, fused: u64, stored: u64) -> Launch {
+    fn launch(kernel: &str, picoseconds: u64, fused: u64, written: u64) -> Launch {
         let value = |name: &str| match name {
             "flop_dp_fma" => fused,
-            "l1_sectors_store" => stored,
+            "dram_sectors_read" => 2,
+            "dram_sectors_written" => written,
             _ => 0,
         };
         let counters = KernelCounters::DEFINITIONS.iter().map(|definition| value(definition.name)).collect();
-        Launch { kernel: kernel.to_owned(), gpu: "gpu".to_owned(), picoseconds, counters }
+        Launch { kernel: kernel.to_owned(), picoseconds, counters }
     }
 
     #[test]
-    fn kernels_share_what_the_run_has_written() {
+    fn kernels_have_what_their_launches_read_and_wrote() {
         let launches = [launch("_Z1av", 100, 8, 30), launch("b", 300, 0, 10), launch("_Z1av", 100, 8, 0)];
-        let rows = [
-            ("gpu.hbm[0].channel[1]", "sectors_written", 20),
-            // Of 80 sectors that came to the L2, kernels stored 40.
-            ("gpu.l2[0]", "sectors_written", 80),
-            ("gpu.l2[0]", "sectors_filled", 1),
-            ("host_memory.channel[0]", "sectors_written", 7),
-        ];
-        let [whole, b, a] = &placed("run", &launches, rows.into_iter(), true)[..] else { panic!("three") };
+        let [whole, b, a] = &placed("run", &launches, true)[..] else { panic!("three") };
         assert_eq!((&*whole.name, &*b.name, &*a.name), ("run", "b", "a"));
-        assert_eq!((whole.work.double, whole.work.dram_bytes), (32, 320.0));
-        assert_eq!((a.work.double, a.work.picoseconds, a.work.dram_bytes), (32, 200, 240.0));
-        assert_eq!(placed("run", &launches, rows.into_iter(), false).len(), 1);
+        // Three launches read 2 sectors each, and wrote 40 together: 46 sectors of 32 bytes.
+        assert_eq!((whole.work.double, whole.work.dram_bytes), (32, 1472.0));
+        assert_eq!((a.work.double, a.work.picoseconds, a.work.dram_bytes), (32, 200, 1088.0));
+        assert_eq!(b.work.dram_bytes, 384.0);
+        assert_eq!(placed("run", &launches, false).len(), 1);
+    }
+
+    #[test]
+    fn the_run_of_a_single_kernel_is_placed_once() {
+        let launches = [launch("_Z1av", 100, 8, 30), launch("_Z1av", 100, 8, 0)];
+        let names = |by_kernel| placed("run", &launches, by_kernel).into_iter().map(|one| one.name).collect::<Vec<_>>();
+        assert_eq!((names(true), names(false)), (vec!["a".to_owned()], vec!["run".to_owned()]));
+    }
+
+    #[test]
+    fn names_tell_sources_apart() {
+        let of = |label: &str, names: &[&str]| {
+            let placed = names.iter().map(|name| Placed { name: (*name).to_owned(), work: Work::default() });
+            (label.to_owned(), placed.collect::<Vec<_>>())
+        };
+        let names = |sources| together(sources).into_iter().map(|one| one.name).collect::<Vec<_>>();
+        assert_eq!(names(vec![of("out", &["lud", "diagonal"]), of("gemm", &["gemm"])]), ["lud", "diagonal", "gemm"]);
+        assert_eq!(
+            names(vec![of("a", &["lud", "diagonal"]), of("b", &["lud", "other"])]),
+            ["a: lud", "diagonal", "b: lud", "other"]
+        );
+        assert_eq!(names(vec![of("gemm:size=64", &["gemm"]), of("gemm", &["gemm"])]), ["gemm:size=64", "gemm"]);
+        assert_eq!(names(vec![of("gemm", &["gemm"]), of("gemm", &["gemm"])]), ["gemm (1)", "gemm (2)"]);
     }
 }

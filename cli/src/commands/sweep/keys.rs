@@ -117,7 +117,7 @@ pub fn settings(
 ) -> PointSettings {
     let mut point = PointSettings {
         topology: common.topology.clone().unwrap_or_default(),
-        workload: common.workload.clone(),
+        workload: common.work.workload.clone(),
         ..PointSettings::default()
     };
     let set = || keys.iter().zip(values).filter_map(|(key, value)| Some((Key::of(key, program), value.clone()?)));
@@ -126,8 +126,15 @@ pub fn settings(
             Key::Topology => point.topology = value,
             // The parameters of --workload are those of its own workload.
             Key::Workload => {
-                let same = point.workload.take().filter(|choice| choice.name == value);
-                point.workload = same.or(Some(WorkloadChoice { name: value, parameters: Vec::new() }));
+                // What is no choice of a workload is no workload's name either, and is refused as such.
+                let chosen = value.parse().unwrap_or(WorkloadChoice { name: value, parameters: Vec::new() });
+                let mut same = point.workload.take().filter(|common| common.name == chosen.name);
+                if let Some(common) = &mut same {
+                    for (key, value) in &chosen.parameters {
+                        set_parameter(common, key, value.clone());
+                    }
+                }
+                point.workload = same.or(Some(chosen));
             }
             Key::Placeholder(name) => drop(point.values.insert(name, value)),
             Key::Path(path) => point.overrides.push(Override { path, value }),
@@ -138,13 +145,18 @@ pub fn settings(
         let Key::WorkloadParameter(name) = key else { continue };
         match &mut point.workload {
             None => point.own_parameters.push((name, value)),
-            Some(choice) => match choice.parameters.iter_mut().find(|(own, _)| *own == name) {
-                Some((_, given)) => *given = value,
-                None => choice.parameters.push((name, value)),
-            },
+            Some(choice) => set_parameter(choice, &name, value),
         }
     }
     point
+}
+
+/// Gives a parameter of a workload a value, in place of the one that it may have.
+fn set_parameter(choice: &mut WorkloadChoice, name: &str, value: String) {
+    match choice.parameters.iter_mut().find(|(own, _)| own == name) {
+        Some((_, given)) => *given = value,
+        None => choice.parameters.push((name.to_owned(), value)),
+    }
 }
 
 /// What the points of a sweep have in common, when nothing is wrong with it.
@@ -154,6 +166,8 @@ pub struct Checked {
     pub topologies: BTreeMap<String, Topology>,
     /// The workloads that run.
     pub workloads: Vec<&'static balar_workloads::Descriptor>,
+    /// What a user is to know of the topologies of the points.
+    pub notes: Vec<String>,
 }
 
 /// Finds mistakes that would be those of all points, or of all with a certain key: names that there are not, and keys none of whose
@@ -188,9 +202,24 @@ pub fn check(
         for set in &point.overrides {
             let place = (point.topology.clone(), set.path.clone());
             let is_new = tried.insert((place.0.clone(), place.1.clone(), set.value.clone()));
-            if is_new && !matches!(paths.get(&place), Some(Ok(()))) {
-                let accepted = node::load(&point.topology, std::slice::from_ref(set), kinds).map(drop);
-                note(&mut paths, place, accepted);
+            let is_known = matches!(paths.get(&place), Some(Ok(())));
+            // Numbers of units have notes by value, and some are accepted only together: those of rows that are wired to each other.
+            let is_count = set.path.ends_with(".count");
+            if (is_new && !is_known) || (is_count && (is_new || !is_known)) {
+                let loaded = node::load(&point.topology, std::slice::from_ref(set), kinds);
+                let together = |alone| match is_count {
+                    true => node::load(&point.topology, &point.overrides, kinds).map_err(|_| alone),
+                    false => Err(alone),
+                };
+                let loaded = loaded.or_else(together);
+                if let Ok(topology) = &loaded {
+                    let new = topology.notes.iter().filter(|note| !checked.notes.contains(note));
+                    let new: Vec<String> = new.cloned().collect();
+                    checked.notes.extend(new);
+                }
+                if !is_known {
+                    note(&mut paths, place, loaded.map(drop));
+                }
             }
         }
         let chosen = workload_of(&point, topology, program)?;
@@ -282,6 +311,8 @@ fn check_placeholders(program: &[String], points: &Points) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::sweep::SweepOptions;
+    use clap::{Args, FromArgMatches};
 
     fn texts(arguments: &[&str]) -> Vec<String> {
         arguments.iter().map(|argument| (*argument).to_owned()).collect()
@@ -303,6 +334,23 @@ mod tests {
             assert_eq!(placeholders(&texts(&[argument])), names, "{argument}");
             assert_eq!(filled(argument, value), text, "{argument}");
         }
+    }
+
+    #[test]
+    fn a_workload_may_have_parameters() {
+        let workload = |common: &str, keys: &[&str], values: &[&str]| {
+            let line = format!("sweep -t t -o o{common}");
+            let command = SweepOptions::augment_args(clap::Command::new("sweep"));
+            let matches = command.try_get_matches_from(line.split_whitespace()).expect("a sweep");
+            let options = SweepOptions::from_arg_matches(&matches).expect("a sweep");
+            let values: Vec<Option<String>> = values.iter().map(|value| Some((*value).to_owned())).collect();
+            settings(&options.common, &[], &texts(keys), &values).workload.expect("one").to_string()
+        };
+        assert_eq!(workload("", &["workload"], &["gemm:size=256"]), "gemm:size=256");
+        assert_eq!(workload(" -w gemm:seed=3,size=64", &["workload"], &["gemm:size=256"]), "gemm:seed=3,size=256");
+        assert_eq!(workload(" -w gemm:seed=3", &["workload"], &["lud"]), "lud");
+        let keys = ["workload.size", "workload"];
+        assert_eq!(workload("", &keys, &["64", "gemm:size=256"]), "gemm:size=64", "the parameter alone has precedence");
     }
 
     #[test]

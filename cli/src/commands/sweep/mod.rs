@@ -18,6 +18,7 @@ mod results;
 
 use crate::options::sweep::{SweepCommand, SweepOptions};
 use crate::simulation::interrupt::Interrupt;
+use crate::simulation::node;
 use balar_actors::catalogue::UnitDefinition;
 use balar_record::ending::Ending;
 use balar_record::system::exit::ExitStatus;
@@ -56,6 +57,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     let collecting = results::collecting(&options.results, kinds)?;
     let points = points_of(options)?;
     let checked = keys::check(&options.common, &options.program, &points, kinds)?;
+    node::tell(&checked.notes);
     let range = range(options, points.values.len())?;
     let inputs = points::inputs(options, &checked)?;
     let defining = points::defining_options(&options.common);
@@ -66,7 +68,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     let runs = PointRuns { common: &options.common, program: &options.program, definition: &folder.definition, kinds };
     let bar = SweepBar::show(range.len(), options.quiet);
     let running = Running {
-        jobs: options.jobs.map_or_else(|| jobs(options.common.threads), usize::from),
+        jobs: options.jobs.map_or_else(|| jobs(options.common.limits.threads), usize::from),
         points: range.clone(),
         retry_failed: options.retry_failed,
         interrupt: &interrupt.flag,

@@ -39,7 +39,7 @@ pub fn defining_options(common: &CommonOptions) -> Vec<String> {
     if let Some(topology) = &common.topology {
         options.extend(["--topology".to_owned(), topology.clone()]);
     }
-    if let Some(workload) = &common.workload {
+    if let Some(workload) = &common.work.workload {
         options.extend(["--workload".to_owned(), workload.to_string()]);
     }
     options.extend(common.arguments());
@@ -59,7 +59,7 @@ pub fn inputs(options: &SweepOptions, checked: &Checked) -> Result<Vec<Input>, F
             Input::of(format!("topology {name}"), topology::show(topology, workload).as_bytes())
         })
         .collect();
-    if options.common.ptx.is_empty() {
+    if options.common.work.ptx.is_empty() {
         for workload in &checked.workloads {
             let texts = workload.code.iter().map(|code| code.text.as_bytes());
             let all: Vec<u8> =
@@ -67,7 +67,7 @@ pub fn inputs(options: &SweepOptions, checked: &Checked) -> Result<Vec<Input>, F
             inputs.push(Input::of(format!("code of workload {}", workload.name), &all));
         }
     }
-    for path in &options.common.ptx {
+    for path in &options.common.work.ptx {
         inputs.push(Input::of(format!("PTX file {}", path.display()), &read(path)?));
     }
     if let Some(program) = options.program.first()
@@ -124,9 +124,12 @@ impl Runs for PointRuns<'_> {
             command.arg("--workload").arg(workload.to_string());
         }
         command.args(self.common.arguments());
-        command.arg("--threads").arg(self.common.threads.to_string());
-        if let Some(limit) = self.common.max_wall {
+        command.arg("--threads").arg(self.common.limits.threads.to_string());
+        if let Some(limit) = self.common.limits.max_wall {
             command.arg("--max-wall").arg(limit.as_secs_f64().to_string());
+        }
+        if self.common.launches.kernel.is_some() {
+            command.arg("--kernel-may-be-absent");
         }
         command.arg("--quiet").arg("--output").arg(folder);
         if self.is_program() {

@@ -90,10 +90,13 @@ impl Client {
                 let Ok(answer) = client.send(Method::GET, "/api/events").await else { return };
                 let mut body = answer.into_body();
                 let mut unread = Vec::new();
+                // No event ends before this place.
+                let mut searched = 0;
                 while let Some(Ok(frame)) = body.frame().await {
                     unread.extend_from_slice(frame.data_ref().map(|data| &data[..]).unwrap_or_default());
-                    while let Some(end) = unread.windows(2).position(|two| two == b"\n\n") {
-                        let event: Vec<u8> = unread.drain(..end + 2).collect();
+                    while let Some(end) = unread[searched..].windows(2).position(|two| two == b"\n\n") {
+                        let event: Vec<u8> = unread.drain(..searched + end + 2).collect();
+                        searched = 0;
                         let state = event.strip_prefix(b"data: ").and_then(|text| serde_json::from_slice(text).ok());
                         // The receiver is gone with the screen.
                         if state.is_some_and(|state| sender.send(state).is_err()) {
@@ -103,6 +106,7 @@ impl Client {
                     if unread.len() > EVENT_BYTES {
                         return;
                     }
+                    searched = unread.len().saturating_sub(1);
                 }
             });
         })?;

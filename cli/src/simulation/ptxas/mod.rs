@@ -8,7 +8,7 @@ mod child;
 mod text;
 
 use crate::options::simulation::{Isa, SimulationOptions};
-use balar_actors::simulation::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, NamedText};
+use balar_actors::simulation::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedText};
 use balar_record::system::failure::{Failure, say};
 use cache::CubinCache;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ const KEPT_TEXTS: usize = 64;
 ///
 /// A ptxas is named, and it does not run or is not needed.
 pub fn code_choice(options: &SimulationOptions) -> Result<CodeChoice, Failure> {
-    code_choice_of(options.isa, options.ptxas.as_deref())
+    code_choice_of(options.code.isa, options.code.ptxas.as_deref())
 }
 
 /// As [`code_choice`], of these options.
@@ -52,7 +52,7 @@ pub fn code_choice(options: &SimulationOptions) -> Result<CodeChoice, Failure> {
 pub fn code_choice_of(isa: Isa, named: Option<&Path>) -> Result<CodeChoice, Failure> {
     if isa == Isa::Ptx {
         return match named {
-            None => Ok(CodeChoice { isa: isa.into(), assembler: None }),
+            None => Ok(CodeChoice::from(IsaChoice::from(isa))),
             Some(_) => Err(Failure::mistake(
                 "--ptxas: nothing is assembled where PTX is asked for",
                 "--isa auto, or sass, runs machine code",
@@ -60,7 +60,7 @@ pub fn code_choice_of(isa: Isa, named: Option<&Path>) -> Result<CodeChoice, Fail
         };
     }
     let assembler = Ptxas::find(named)?.map(|ptxas| Arc::new(ptxas) as Arc<dyn Assembler>);
-    Ok(CodeChoice { isa: isa.into(), assembler })
+    Ok(CodeChoice { assembler, ..CodeChoice::from(IsaChoice::from(isa)) })
 }
 
 /// A version of ptxas, which is that of its CUDA.

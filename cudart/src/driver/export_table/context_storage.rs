@@ -1,4 +1,4 @@
-//! What libraries keep for each context, under keys of their own: the runtime finds its state of a context so.
+//! Values that libraries keep for each context, under keys of their own: the runtime finds its state of a context so.
 
 use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;

@@ -39,7 +39,7 @@ const KEY: [u8; 16] = [0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x0
 const FIXED: [[u64; 2]; 2] =
     [[0x3341_181c_03cb_675c, 0x8ed3_83aa_1f4c_d1e8], [0x1841_181c_03cb_675c, 0x8ed3_83aa_1f4c_d1e8]];
 
-/// What the answer depends on.
+/// The inputs of the answer.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     driver_version: u32,

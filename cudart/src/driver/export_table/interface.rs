@@ -1,4 +1,4 @@
-//! What the CUDA runtime asks of the driver about devices and code.
+//! The questions of the CUDA runtime to the driver about devices and code.
 
 use super::table::{ExportTable, NAMES, Slot};
 use crate::abi::arguments::Out;
@@ -34,7 +34,7 @@ unsafe extern "C" fn load_wrapper(place: Out<u64>, wrapper: *const c_void) -> c_
     early(&mut || load(place, wrapper))
 }
 
-/// As [`load_wrapper`], of a record or of a container itself. The runtime passes three zeros more.
+/// As [`load_wrapper`], for a record or for a container itself. The runtime passes three zeros more.
 unsafe extern "C" fn load_image(place: Out<u64>, image: *const c_void, _: usize, _: usize, _: usize) -> c_int {
     early(&mut || load(place, image))
 }

@@ -1,15 +1,15 @@
 //! Tables of functions without names, which `cuGetExportTable` gives: the CUDA runtime that is linked into programs and NVIDIA's libraries
 //! (cuBLAS, cuFFT, cuDNN) call the driver through them, too.
 //!
-//! A table is an array of addresses and is asked for by a number of 128 bits. Most begin with their size in bytes. What the functions do is
-//! published by projects that stand in for the driver (ZLUDA, SCUDA); which of them are called was traced with the runtimes of CUDA 11.8 to
-//! 13.5, and with the libraries.
+//! A table is an array of addresses and is asked for by a number of 128 bits. Most begin with their size in bytes. Projects that stand in
+//! for the driver (ZLUDA, SCUDA) publish the purpose of the functions; which of them are called was traced with the runtimes of CUDA 11.8
+//! to 13.5, and with the libraries.
 //!
-//! | module | what its functions are for |
+//! | module | purpose of its functions |
 //! |---|---|
 //! | [`interface`] | primary contexts and code, for the runtime |
-//! | [`callback_hooks`] | room where tools note what they want to be told of |
-//! | [`context_storage`] | what libraries keep for each context |
+//! | [`callback_hooks`] | room where tools note the calls that they want to be told of |
+//! | [`context_storage`] | values that libraries keep for each context |
 //! | [`integrity`] | the answer by which the runtime knows the driver |
 //! | [`tools`] | contexts, streams and modules, for libraries that are built like tools |
 //! | [`log`] | messages of libraries |

@@ -106,7 +106,7 @@ unsafe extern "C" fn stream_identifier(context: u64, stream: StreamHandle, place
     })
 }
 
-/// What [`functions_of_module`] calls: with the value that it was given, and a function's handle.
+/// The function that [`functions_of_module`] calls: with the value that it was given, and a function's handle.
 type Visitor = unsafe extern "C" fn(*mut c_void, u64);
 
 /// Calls `visit` with each function of a module. Returns 1 where that is done.

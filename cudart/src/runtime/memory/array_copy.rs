@@ -3,7 +3,7 @@
 use crate::abi::stream::StreamHandle;
 use crate::runtime::memory::copy::Direction;
 use crate::runtime_api;
-use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::copy::{Copy, End, MOST_PITCH};
 use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::array::{self, Array};
 use crate::session::order::enqueue;
@@ -62,7 +62,7 @@ impl Rows {
         if self.address == 0 {
             return Err(CudaError::InvalidValue);
         }
-        if height > 1 && self.pitch < width {
+        if height > 1 && !(width..=MOST_PITCH).contains(&self.pitch) {
             return Err(CudaError::InvalidPitchValue);
         }
         match (ranges::residence(self.address, 1), is_host) {

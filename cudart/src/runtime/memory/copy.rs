@@ -4,7 +4,7 @@ use crate::abi::arguments::In;
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::copy::{Copy, End, MOST_PITCH};
 use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::copy_parameters;
 use crate::session::connection::description;
@@ -25,7 +25,7 @@ pub enum Direction {
     DeviceToHost,
     /// Within or between devices.
     DeviceToDevice,
-    /// As the addresses say.
+    /// The direction that the addresses imply.
     Default,
 }
 
@@ -107,7 +107,7 @@ fn copy_rows(
     if width == 0 || height == 0 {
         return Ok(());
     }
-    if width > destination_pitch || width > source_pitch {
+    if [destination_pitch, source_pitch].iter().any(|&pitch| width > pitch || pitch as u64 > MOST_PITCH) {
         return Err(CudaError::InvalidPitchValue);
     }
     direction.check(destination, source)?;
@@ -262,6 +262,20 @@ mod tests {
         assert_eq!(offset_of!(PeerParameters, source_device), 64);
         assert_eq!(offset_of!(PeerParameters, destination_device), 136);
         assert_eq!(offset_of!(PeerParameters, extent), 144);
+    }
+
+    #[test]
+    fn pitches_that_no_device_has_are_refused() {
+        let copy = |destination_pitch, source_pitch, width, height| {
+            let (destination, source) = ((0x1000, destination_pitch), (0x2000, source_pitch));
+            copy_rows(destination, source, (width, height), Direction::Default, StreamHandle::DEFAULT, false)
+        };
+        for pitch in [usize::MAX, usize::MAX / 2, MOST_PITCH as usize + 1, 63] {
+            for (destination, source) in [(pitch, 64), (64, pitch)] {
+                assert_eq!(copy(destination, source, 64, 2), Err(CudaError::InvalidPitchValue), "{pitch}");
+            }
+        }
+        assert_eq!(copy(usize::MAX, usize::MAX, 0, 2), Ok(()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Memory: allocating and freeing it, copies and fills, arrays, what an address is.
+//! Memory: allocating and freeing it, copies and fills, arrays, facts about addresses.
 
 pub mod array;
 pub mod array_copy;

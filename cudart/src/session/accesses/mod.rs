@@ -1,4 +1,4 @@
-//! What the program itself reads and writes of managed memory, on a node that moves its pages.
+//! The program's own reads and writes of managed memory, on a node that moves its pages.
 //!
 //! ```text
 //!   a thread: load or store ──► no page there ──► the kernel: a fault ──► `watcher`: Call::TouchManaged, for that thread
@@ -19,7 +19,6 @@
 //! Where the kernel refuses to tell of faults, the simulator is told to assume that the host accesses all of it between its waits
 //! ([`Call::AssumeHostAccesses`]). A program without managed memory, and one on a node that moves no pages, has none of this.
 
-mod spans;
 mod userfault;
 mod watcher;
 
@@ -49,7 +48,7 @@ static MODE: OnceLock<Result<AccessMode, CudaError>> = OnceLock::new();
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 /// Calls that have given devices work.
 static GIVEN: AtomicU64 = AtomicU64::new(0);
-/// As many of them are over.
+/// The number of them that are over.
 static OVER: AtomicU64 = AtomicU64::new(0);
 
 /// Hears of the program's calls, once accesses are seen.
@@ -81,7 +80,7 @@ impl CallWatcher for Hearer {
             watcher.forget_pages();
         } else if waits(call, result) && OVER.load(Ordering::SeqCst) < GIVEN.load(Ordering::SeqCst) {
             watcher.forget_pages();
-            // What other devices do is not over.
+            // The work of other devices is not over.
             let has_one = process::node().is_some_and(|node| node.description.devices.len() == 1);
             if *call == Call::DeviceSynchronize && result.is_ok() && has_one {
                 OVER.fetch_max(before.given, Ordering::SeqCst);
@@ -146,7 +145,7 @@ fn choose() -> Result<AccessMode, CudaError> {
     connection::done(&Call::AssumeHostAccesses).map(|()| AccessMode::Assumed)
 }
 
-/// Does a call give a device work that may take pages away from the host, or change what the host may do with its own?
+/// Does a call give a device work that may take pages away from the host, or change the host's rights to its own pages?
 fn gives_work(call: &Call) -> bool {
     let is_managed = |end: &CopyEnd| matches!(end, CopyEnd::Memory { address, .. } if *address >= MANAGED_BASE);
     match call {

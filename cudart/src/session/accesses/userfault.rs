@@ -33,13 +33,13 @@ const UFFDIO_WAKE: c_ulong = 0x8010_aa02;
 const UFFDIO_WRITEPROTECT: c_ulong = 0xc018_aa06;
 const UFFDIO_CONTINUE: c_ulong = 0xc020_aa07;
 
-/// A range and what is said about it: the arguments of all requests are the first words of this.
+/// A range and a word about it: the arguments of all requests are the first words of this.
 #[repr(C)]
 struct Request {
     start: u64,
     bytes: u64,
     mode: u64,
-    /// What the kernel gives: possible requests, or bytes that it has mapped or an error below zero.
+    /// The kernel's answer: possible requests, or bytes that it has mapped, or an error below zero.
     given: i64,
 }
 
@@ -81,9 +81,9 @@ impl Userfault {
     ///
     /// # Errors
     ///
-    /// That of the kernel: it may refuse this process or know nothing of it.
+    /// The kernel's error: it may refuse this process or know nothing of it.
     pub fn open() -> Result<Userfault, Errno> {
-        // A descriptor takes one answer to what it is to have: it is asked for anew.
+        // A descriptor takes one answer about its features: it is asked for anew.
         let attempt = |features| -> Result<OwnedFd, Errno> {
             let descriptor = descriptor()?;
             let mut wanted = [API, features, 0_u64];
@@ -110,7 +110,7 @@ impl Userfault {
         self.request(UFFDIO_UNREGISTER, range, 0).map(|_| ())
     }
 
-    /// Lets threads try again what they wait for.
+    /// Lets threads repeat the accesses that wait.
     pub fn wake(&self, range: &Range<u64>) {
         let _ = self.request(UFFDIO_WAKE, range, 0);
     }

@@ -1,6 +1,5 @@
-//! The thread that answers faults, and what it knows of managed memory.
+//! The thread that answers faults, and its knowledge of managed memory.
 
-use crate::session::accesses::spans::Spans;
 use crate::session::accesses::userfault::{Fault, Userfault};
 use crate::session::connection::watch::WatchedMemory;
 use crate::session::connection::{self, signals, simulator};
@@ -10,6 +9,7 @@ use balar_host::call::{HostPages, ModuleVariable, VariableKind};
 use balar_host::memory::BASE;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CallResult};
+use rangemap::RangeSet;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::Advice;
@@ -26,7 +26,7 @@ pub struct Watcher {
     memory: Mutex<ManagedMemory>,
 }
 
-/// Managed memory of so many bytes, which take whole pages. `None` for what is none.
+/// Managed memory of so many bytes, which take whole pages. `None` for other memory.
 fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
     let end = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?;
     (start.is_multiple_of(PAGE) && start < end).then_some(WatchedMemory { start, end, device })
@@ -34,12 +34,12 @@ fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
 
 #[derive(Debug, Default)]
 struct ManagedMemory {
-    /// By first address.
+    /// Allocations by first address.
     allocations: BTreeMap<u64, WatchedMemory>,
     /// Managed variables of each module.
     modules: BTreeMap<u32, Vec<u64>>,
     /// What is mapped. It is noted before it becomes true.
-    mapped: Spans,
+    mapped: RangeSet<u64>,
 }
 
 impl ManagedMemory {
@@ -73,7 +73,7 @@ impl Watcher {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins. Gives what it frees, whose accesses are no longer seen.
+    /// A call begins. Gives the memory that it frees, whose accesses are no longer seen.
     pub fn call_begins(&self, call: &Call) -> Vec<WatchedMemory> {
         let freed = match call {
             Call::Free { pointer } => vec![*pointer],
@@ -117,7 +117,7 @@ impl Watcher {
     pub fn begin(&self, allocation: WatchedMemory) {
         let WatchedMemory { start, end, .. } = allocation;
         let mut memory = self.memory();
-        // Pages of what was here before.
+        // Pages of the memory that was here before.
         unmap(&(start..end));
         match self.userfault.register(&(start..end)) {
             Ok(()) => drop(memory.allocations.insert(start, allocation)),
@@ -133,7 +133,7 @@ impl Watcher {
         let mut memory = self.memory();
         let allocation = memory.allocations.remove(&start)?;
         let pages = start..allocation.end;
-        memory.mapped.remove(&pages);
+        memory.mapped.remove(pages.clone());
         // It fails for what is no longer mapped at all.
         let _ = self.userfault.unregister(&pages);
         Some(allocation)
@@ -142,9 +142,7 @@ impl Watcher {
     /// The next access to any page is seen.
     pub fn forget_pages(&self) {
         let mut memory = self.memory();
-        if !memory.mapped.is_empty() {
-            memory.mapped.take().for_each(|span| unmap(&span));
-        }
+        std::mem::take(&mut memory.mapped).iter().for_each(unmap);
     }
 
     fn run(&self) {
@@ -157,7 +155,7 @@ impl Watcher {
         self.give_up();
     }
 
-    /// No access is seen any more: nobody waits for what nobody answers.
+    /// Sees no access any more, and releases all threads that wait for an answer.
     fn give_up(&self) {
         let starts: Vec<u64> = self.memory().allocations.keys().copied().collect();
         for start in starts {
@@ -184,8 +182,9 @@ impl Watcher {
             self.userfault.allow_writes(&run)
         } else {
             // The page itself may have lost its mapping to the system; all else that is noted has it.
-            memory.mapped.remove(&page);
-            let missing = memory.mapped.missing(&run);
+            memory.mapped.remove(page.clone());
+            let missing: Vec<Range<u64>> = memory.mapped.gaps(&run).collect();
+            // It holds the page at least: an empty one would be refused.
             memory.mapped.insert(run);
             missing.into_iter().try_for_each(|span| self.map(&span, !writable))
         };

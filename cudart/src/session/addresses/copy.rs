@@ -6,6 +6,9 @@ use crate::session::connection::{description, translation};
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::{CudaError, memory};
 
+/// The largest pitch of a copy, bytes (`cudaDevAttrMaxPitch` of all GPUs).
+pub const MOST_PITCH: u64 = i32::MAX as u64;
+
 /// An end of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -50,7 +53,7 @@ pub struct Copy {
 pub enum Side {
     /// The program's memory.
     Host(HostRows),
-    /// What the simulator knows.
+    /// An address that the simulator knows.
     Node(CopyEnd),
 }
 
@@ -62,6 +65,12 @@ impl Copy {
             source: End::linear(source, bytes),
             shape: CopyShape::linear(bytes),
         }
+    }
+
+    /// Refuses ends that reach beyond the last address.
+    pub fn check_reach(&self) -> Result<(), CudaError> {
+        self.destination.reach(self.shape)?;
+        self.source.reach(self.shape).map(|_| ())
     }
 
     /// Are both ends of devices alone? CUDA does not wait for such copies, whatever the call.
@@ -86,7 +95,7 @@ impl Copy {
         let node = |address| Side::Node(CopyEnd::Memory { address, row_pitch, slice_pitch });
         match place {
             Some(Residence::Pageable) => Side::Host(rows),
-            // Two ends in host memory of which the simulator does not see one: the host copies.
+            // Two ends in host memory, and the simulator does not see one of them: the host copies.
             Some(Residence::Pinned(_)) if other == Some(Residence::Pageable) => Side::Host(rows),
             Some(Residence::Pinned(address) | Residence::Managed(address)) => node(address),
             Some(Residence::Device(_)) | None => node(address),
@@ -95,11 +104,21 @@ impl Copy {
 }
 
 impl End {
-    /// Refuses rows that reach beyond the memory of the device that they begin in.
+    /// Bytes from the first to the last; none of an array.
+    fn reach(&self, shape: CopyShape) -> Result<u64, CudaError> {
+        match *self {
+            End::Memory { address, row_pitch, slice_pitch } => {
+                HostRows { address, shape, row_pitch, slice_pitch }.reach()
+            }
+            End::Array { .. } => Ok(0),
+        }
+    }
+
+    /// Refuses rows that reach beyond the last address, or beyond the memory of the device that they begin in.
     pub fn check(&self, shape: CopyShape) -> Result<(), CudaError> {
-        let End::Memory { address, row_pitch, slice_pitch } = *self else { return Ok(()) };
+        let extent = self.reach(shape)?;
+        let End::Memory { address, .. } = *self else { return Ok(()) };
         let memory::Place::Device(device) = memory::place_of(address) else { return Ok(()) };
-        let extent = HostRows { address, shape, row_pitch, slice_pitch }.extent();
         let own =
             memory::gpu_base(device as usize) + description::device(translation::of_program(device))?.memory_bytes;
         // Behind the memory are addresses that the program reserves.
@@ -134,7 +153,7 @@ pub fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
 /// The address by which devices know memory that is to be filled, and whether the host sees it.
 pub fn address_of_devices(address: u64, shape: CopyShape, pitch: [u64; 2]) -> Result<(u64, bool), CudaError> {
     let rows = HostRows { address, shape, row_pitch: pitch[0], slice_pitch: pitch[1] };
-    match ranges::residence(address, rows.extent()) {
+    match ranges::residence(address, rows.reach()?) {
         Residence::Device(_) => Ok((address, false)),
         Residence::Pinned(address) | Residence::Managed(address) => Ok((address, true)),
         Residence::Pageable => Err(CudaError::InvalidValue),

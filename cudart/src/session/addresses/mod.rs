@@ -1,4 +1,4 @@
-//! What the addresses of a program are to devices: whose memory, and how copies between them are made.
+//! The addresses of a program as devices see them: whose memory they are, and how copies between them are made.
 
 pub mod copy;
 pub mod pointer;

@@ -1,4 +1,4 @@
-//! What is known of an address.
+//! Facts about an address.
 
 use crate::session::addresses::ranges::{self, Range, Sharing};
 use crate::session::connection;
@@ -8,7 +8,7 @@ use balar_host::{Call, CallResult, CudaError, memory};
 /// The allocation that an address is in.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// What it is.
+    /// Its kind.
     pub kind: AllocationKind,
     /// The device that has it, or that was current when it was allocated.
     pub device: u32,
@@ -16,7 +16,7 @@ pub struct Known {
     pub base: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The devices' address of what the program asks about.
+    /// The devices' address of the byte that the program asks about.
     pub for_devices: u64,
     /// The host's, if it has one.
     pub for_host: Option<u64>,
@@ -36,7 +36,7 @@ impl Known {
     }
 }
 
-/// What is known of an address without asking the simulator.
+/// The facts about an address that are known without asking the simulator.
 pub fn in_ranges(address: u64) -> Option<Known> {
     if let Some(range) = ranges::find(address) {
         return Some(Known::in_range(range, address - range.start));
@@ -47,7 +47,7 @@ pub fn in_ranges(address: u64) -> Option<Known> {
     ranges::find_by_window(address).map(|range| Known::in_range(range, address - range.window))
 }
 
-/// What is known of an address; `None` if CUDA does not know it.
+/// The facts about an address; `None` if CUDA does not know it.
 pub fn known(address: u64) -> Result<Option<Known>, CudaError> {
     if let Some(known) = in_ranges(address) {
         return Ok(Some(known));

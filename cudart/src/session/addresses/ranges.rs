@@ -56,9 +56,10 @@ pub struct Range {
     is_mapped: bool,
 }
 
-/// By the host's address.
+/// Ranges, by the host's address.
 static RANGES: RwLock<BTreeMap<u64, Range>> = RwLock::new(BTreeMap::new());
-/// Device memory that the program allocated, and addresses that it reserved: bytes by address. What other calls than `cudaFree` have freed may still be here.
+/// Device memory that the program allocated, and addresses that it reserved: bytes by address. Memory that calls other than `cudaFree` have
+/// freed may still be here.
 static DEVICE_MEMORY: RwLock<BTreeMap<u64, u64>> = RwLock::new(BTreeMap::new());
 /// Copies of as many bytes are looked at closely wherever they go.
 const LARGE_COPY: u64 = 1 << 32;
@@ -114,12 +115,12 @@ pub fn find(address: u64) -> Option<Range> {
     (address - range.start < range.bytes.max(1) && range.window != NO_WINDOW).then_some(*range)
 }
 
-/// Notes what was allocated of a device's memory.
+/// Notes an allocation of a device's memory.
 pub fn note_device_memory(start: u64, bytes: u64) {
     DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
 }
 
-/// Forgets what was freed of a device's memory.
+/// Forgets a freed allocation of a device's memory.
 pub fn forget_device_memory(start: u64) {
     DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).remove(&start);
 }
@@ -156,7 +157,7 @@ pub fn find_by_window(address: u64) -> Option<Range> {
     ranges.values().find(|range| address >= range.window && address - range.window < range.bytes.max(1)).copied()
 }
 
-/// Forgets what was allocated while a device was current that has been reset.
+/// Forgets the allocations that were made while a device was current that has been reset.
 pub fn forget_device(device: u32) {
     let is_other = |address: &u64| {
         translation::of_node(device).is_ok_and(|device| memory::place_of(*address) != memory::Place::Device(device))
@@ -165,7 +166,7 @@ pub fn forget_device(device: u32) {
     write().retain(|_, range| range.sharing == Sharing::Registered || range.device != device);
 }
 
-/// Is it an address of a device's memory? That needs no look at what is allocated.
+/// Is it an address of a device's memory? That needs no look at the allocations.
 pub fn is_of_device(address: u64) -> bool {
     matches!(memory::place_of(address), memory::Place::Device(_))
 }

@@ -8,7 +8,7 @@ use crate::session::state::{captures, thread};
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, ChannelKind, CudaError};
 use std::ffi::c_int;
 
-/// Largest extents of GPUs from compute capability 6.0 on: of arrays of one, two and three dimensions, and of layers.
+/// Largest extents for GPUs from compute capability 6.0 on: of arrays of one, two and three dimensions, and of layers.
 const LARGEST_1D: u64 = 131_072;
 const LARGEST_2D: [u64; 2] = [131_072, 65_536];
 const LARGEST_3D: u64 = 16_384;
@@ -16,7 +16,7 @@ const MOST_LAYERS: u64 = 2048;
 /// Most texels of linear memory that a texture has (GPUs from compute capability 7.0 on).
 pub const LARGEST_LINEAR: u64 = 1 << 28;
 
-/// Mipmapped arrays: of one level alone, which is an array by its handle.
+/// Mipmapped arrays. They have one level alone, which is an array by its handle.
 static MIPMAPPED: Handles<u64> = Handles::new(Kind::MipmappedArray);
 
 /// An array that the program made.
@@ -26,9 +26,9 @@ pub struct Array {
     pub number: u64,
     /// The device that has it.
     pub device: u32,
-    /// What it holds.
+    /// Its contents.
     pub description: ArrayDescription,
-    /// What it holds, as the program described it.
+    /// Its elements, as the program described them.
     pub format: ChannelFormatDesc,
     /// Its size, as the program described it.
     pub extent: Extent,
@@ -167,7 +167,7 @@ pub fn forget_device(device: u32) {
     drop(ended);
 }
 
-/// What an array needs of a device's memory.
+/// The memory of a device that an array needs.
 pub fn memory_requirements(handle: u64, device: c_int) -> Result<ArrayMemoryRequirements, CudaError> {
     description::device_of(device)?;
     let array = get(handle).map_err(|_| CudaError::InvalidValue)?;

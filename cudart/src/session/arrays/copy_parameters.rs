@@ -1,7 +1,7 @@
 //! Copies in three dimensions, as programs describe them and as streams make them.
 
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
-use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::copy::{Copy, End, MOST_PITCH};
 use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::array::{self, Array};
 use balar_host::CudaError;
@@ -91,7 +91,11 @@ fn memory_end(
     if has_slices && height < position.y.saturating_add(shape.height) {
         return Err(CudaError::InvalidValue);
     }
-    let row_pitch = if has_rows || position.y > 0 || has_slices { pitch } else { shape.width };
+    let has_pitch = has_rows || position.y > 0 || has_slices;
+    if has_pitch && pitch > MOST_PITCH {
+        return Err(CudaError::InvalidPitchValue);
+    }
+    let row_pitch = if has_pitch { pitch } else { shape.width };
     let slice_pitch = row_pitch.checked_mul(height.max(1)).ok_or(CudaError::InvalidValue)?;
     let rows = position.y.checked_mul(row_pitch).ok_or(CudaError::InvalidValue)?;
     let slices = position.z.checked_mul(slice_pitch).ok_or(CudaError::InvalidValue)?;
@@ -184,6 +188,8 @@ mod tests {
         assert_eq!(copy_of(&no_source), Err(CudaError::InvalidValue));
         let narrow = PitchedPointer { pitch: 79, ..rows.source };
         assert_eq!(copy_of(&Memcpy3DParameters { source: narrow, ..rows }), Err(CudaError::InvalidPitchValue));
+        let wide = PitchedPointer { pitch: u64::MAX, ..rows.source };
+        assert_eq!(copy_of(&Memcpy3DParameters { source: wide, ..rows }), Err(CudaError::InvalidPitchValue));
         let wrong_way = Memcpy3DParameters { kind: kind::DEVICE_TO_HOST, ..rows };
         assert_eq!(copy_of(&wrong_way), Err(CudaError::InvalidValue));
         let unknown = Memcpy3DParameters { kind: 9, ..rows };

@@ -1,4 +1,4 @@
-//! Arrays, what copies do with them, and textures and surfaces that read them.
+//! Arrays, copies of arrays, and textures and surfaces that read them.
 
 pub mod array;
 pub mod copy_parameters;

@@ -13,17 +13,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// An object as the program described it.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// What it reads.
+    /// The memory that it reads.
     pub resource: ResourceDesc,
     /// How it reads.
     pub texture: TextureDescV2,
-    /// As what it shows the resource.
+    /// The view of the memory that it shows.
     pub view: Option<ResourceViewDesc>,
     is_surface: bool,
     device: u32,
 }
 
-/// By the handle that kernels take.
+/// Objects, by the handle that kernels take.
 static OBJECTS: Mutex<BTreeMap<u64, Object>> = Mutex::new(BTreeMap::new());
 
 fn objects() -> MutexGuard<'static, BTreeMap<u64, Object>> {
@@ -53,7 +53,7 @@ pub fn memory(address: u64) -> Result<u64, CudaError> {
     }
 }
 
-/// What a texture reads, as calls describe it, and whether integers are read as normalised floats whatever it says.
+/// The memory that a texture reads, as calls describe it, and whether integers are always read as normalised floats.
 fn resource_of(resource: &ResourceDesc) -> Result<(Resource, ChannelFormatDesc, bool), CudaError> {
     match resource.kind {
         resource_type::ARRAY | resource_type::MIPMAPPED_ARRAY => {

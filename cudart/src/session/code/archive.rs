@@ -12,7 +12,7 @@ const DEVICE_RUNTIME: &[u8] = b"cuda_device_runtime.o";
 /// The functions of the device runtime by which the threads of a grid wait for each other; the first lines of a text are missing.
 const COOPERATIVE_GROUPS: &str = include_str!("cooperative_groups.ptx");
 
-/// What an archive brings.
+/// The contents of an archive.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Archive {
     /// The device code of its members.
@@ -34,7 +34,7 @@ pub fn of_object(data: &[u8]) -> Result<Vec<Vec<u8>>, CudaError> {
     if images.is_empty() { Err(CudaError::InvalidKernelImage) } else { Ok(images) }
 }
 
-/// The device code of an archive: of its members those that are cubins, fatbin containers, or object files with such.
+/// The device code of an archive: its members that are cubins, fatbin containers, or object files with such code.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ fn is_cubin(data: &[u8]) -> bool {
     object::File::parse(data).is_ok_and(|file| file.architecture() == Architecture::Unknown)
 }
 
-/// The device runtime's functions of cooperative groups, as PTX for what this PTX is for.
+/// The device runtime's functions of cooperative groups, as PTX for the target of this PTX.
 pub fn cooperative_groups(beside: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(beside);
     let line = |directive: &str, default: &'static str| {

@@ -1,4 +1,4 @@
-//! What is asked of and about kernels.
+//! Settings of kernels, and questions about them.
 
 use crate::session::code::loaded::Kernel;
 use crate::session::connection;
@@ -25,7 +25,7 @@ mod attribute {
     pub const CLUSTER_SCHEDULING: i32 = 15;
 }
 
-/// Sets an attribute of a kernel on a device. Both APIs have the same numbers for what can be set.
+/// Sets an attribute of a kernel on a device. Both APIs have the same numbers for the attributes that can be set.
 pub fn set_attribute(kernel: &Kernel, device: u32, attribute: c_int, value: c_int) -> Result<(), CudaError> {
     match attribute {
         attribute::DYNAMIC_SHARED_BYTES => {

@@ -13,12 +13,12 @@ pub const CONTAINER: u32 = 0xba55_ed50;
 const CONTAINER_RECORD: u32 = 0x4662_43b1;
 /// The version of a record whose code was compiled in pieces and linked.
 const LINKED_RECORD: u32 = 2;
-/// First four bytes of an ELF file, of which cubins are a kind.
+/// First four bytes of an ELF file; cubins are ELF files.
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
-/// First eight bytes of what [`linked`] makes.
+/// First eight bytes of an image that [`linked`] makes.
 const LINKED: [u8; 8] = *b"balarlnk";
 
-/// Bytes of an image at most. What claims to be longer is damaged.
+/// Bytes of an image at most. An image that claims to be longer is damaged.
 const LONGEST: usize = 4 << 30;
 /// Parts of linked code at most.
 const MOST_PIECES: usize = 1 << 16;
@@ -31,8 +31,8 @@ const ELF_HEADER: usize = 64;
 ///
 /// # Errors
 ///
-/// Where there is none, and where what is there is no complete image: text that ends with a zero byte, a fatbin container, a record of
-/// one, a cubin, or a linked image.
+/// Where there is none, and where the bytes are no complete image: text that ends with a zero byte, a fatbin container, a record of one, a
+/// cubin, or a linked image.
 pub fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
     if address.is_null() {
         return Err(CudaError::InvalidValue);
@@ -145,8 +145,8 @@ fn container_bytes(address: usize) -> Option<usize> {
     usize::try_from(at(6..8).checked_add(at(8..16))?).ok()
 }
 
-/// The bytes of the ELF file at an address: it ends with the table of sections or that of segments, or with what those name; a cubin's
-/// tables come last.
+/// The size of the ELF file at an address: it ends with the table of sections or of segments, or with the last section or segment; a
+/// cubin's tables come last.
 fn elf_bytes(address: usize) -> Option<usize> {
     let header: [u8; ELF_HEADER] = readable::array(address)?;
     let end = |table: usize, entry: usize, count: usize| {
@@ -156,7 +156,7 @@ fn elf_bytes(address: usize) -> Option<usize> {
     usize::try_from(end(40, 58, 60)?.max(end(32, 54, 56)?)).ok()
 }
 
-/// The bytes of what [`linked`] made at an address.
+/// The size of the image that [`linked`] made at an address.
 fn linked_bytes(address: usize) -> Option<usize> {
     pointer(address.checked_add(8)?)
 }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_length_of_an_image_is_found() {
         assert_eq!(at_bytes(b".version 7.0\n\0rest"), Ok(vec![b".version 7.0\n\0".to_vec()]));
-        // A container's header says its own length and that of what follows.
+        // A container's header says its own length and the length of the rest.
         let mut container = CONTAINER.to_le_bytes().to_vec();
         container.extend([1, 0, 16, 0]);
         container.extend(5_u64.to_le_bytes());

@@ -47,7 +47,7 @@ pub unsafe fn pack(kernel: &LoadedKernel, arguments: *const *const c_void) -> Re
 ///
 /// # Safety
 ///
-/// The two are what `cuLaunchKernel` wants for this kernel.
+/// The two are arguments as `cuLaunchKernel` wants them for this kernel.
 pub unsafe fn parameters(
     kernel: &LoadedKernel,
     arguments: *const *const c_void,

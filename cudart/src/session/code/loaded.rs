@@ -45,7 +45,7 @@ pub struct Code {
     /// Where it comes from, for messages.
     name: String,
     images: Mutex<Vec<Image>>,
-    /// By device: the module, or why there is none.
+    /// The module of each device, or why there is none.
     modules: Mutex<BTreeMap<u32, Result<Arc<Module>, CudaError>>>,
     /// The program's pointers to managed variables, which get their values when the code is loaded.
     managed: Mutex<Vec<ManagedVariable>>,

@@ -24,7 +24,7 @@ struct LoadedModule {
 static MODULES: Handles<LoadedModule> = Handles::new(Kind::Module);
 static LIBRARIES: Handles<Arc<Code>> = Handles::new(Kind::Library);
 
-/// A kernel that the program asked for by its name: the code, the name, and the device if it is that of a module.
+/// A kernel that the program asked for by its name: the code, the name, and, for a kernel of a module, the device.
 type KernelKey = (usize, Arc<str>, Option<u32>);
 /// The same name gives the same handle.
 static KERNELS: Mutex<BTreeMap<KernelKey, Arc<Kernel>>> = Mutex::new(BTreeMap::new());
@@ -40,7 +40,7 @@ pub enum LoadingMode {
 }
 
 impl LoadingMode {
-    /// What `CUDA_MODULE_LOADING` says: lazy, unless it is `EAGER`. So it is in CUDA from 12.2 on.
+    /// The value of `CUDA_MODULE_LOADING`: lazy, unless it is `EAGER`. So it is in CUDA from 12.2 on.
     pub fn of_process() -> LoadingMode {
         static MODE: LazyLock<LoadingMode> = LazyLock::new(|| LoadingMode::of(std::env::var_os("CUDA_MODULE_LOADING")));
         *MODE

@@ -142,7 +142,7 @@ mod tests {
         ]
     }
 
-    /// What `cudaOccMaxActiveBlocksPerMultiprocessor` of NVIDIA's `cuda_occupancy.h` (CUDA 12.6) computes.
+    /// The results of `cudaOccMaxActiveBlocksPerMultiprocessor` of NVIDIA's `cuda_occupancy.h` (CUDA 12.6).
     #[test]
     fn blocks_are_as_many_as_the_calculator_says() {
         // Device; registers, threads, static and dynamic shared memory; blocks.
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(best_block_of(volta, &kernel, |_| 60_000, 0), (1, 1024));
     }
 
-    /// What `cudaOccAvailableDynamicSMemPerBlock` of the same header computes for two blocks.
+    /// The results of `cudaOccAvailableDynamicSMemPerBlock` of the same header for two blocks.
     #[test]
     fn two_blocks_share_what_there_is() {
         let kernel = |shared_bytes| FunctionAttributes {

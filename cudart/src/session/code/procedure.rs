@@ -6,7 +6,7 @@ use balar_host::DriverVersion;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::LazyLock;
 
-/// What became of a search (`CUdriverProcAddressQueryResult`, and `cudaDriverEntryPointQueryResult` with the same values).
+/// The result of a search (`CUdriverProcAddressQueryResult`, and `cudaDriverEntryPointQueryResult` with the same values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Found {
@@ -60,7 +60,7 @@ fn implementation(symbol: &str) -> *mut c_void {
     }
 }
 
-/// What `dlopen` gives for the file that this code is in; 0 if it gives nothing.
+/// The result of `dlopen` for the file that this code is in; 0 if it gives nothing.
 static OWN_LIBRARY: LazyLock<usize> = LazyLock::new(|| {
     let own = file_of(find as fn(&str, u32, bool) -> (*mut c_void, Found) as *const c_void);
     let Some(path) = own.and_then(|own| CString::new(own).ok()) else { return 0 };
@@ -101,7 +101,7 @@ fn file_of(address: *const c_void) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The table knows from which version on a name means what; the addresses need the library.
+    /// The table knows the meaning of each name from a version on; the addresses need the library.
     #[test]
     fn a_name_that_is_not_there_yet_is_said_to_be_newer() {
         let find = |name, version| find_in(DriverVersion::NEWEST, name, version, false).1;

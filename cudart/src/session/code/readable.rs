@@ -6,7 +6,7 @@ use std::io;
 const PIECE: usize = 1 << 20;
 const PAGE: usize = 4096;
 
-/// Copies what is at an address to `to`; false where the program has no memory in part of that.
+/// Copies the bytes at an address to `to`; false where the program has no memory in part of the range.
 fn copy(address: usize, to: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
@@ -30,7 +30,7 @@ pub fn array<const BYTES: usize>(address: usize) -> Option<[u8; BYTES]> {
     (address != 0 && copy(address, &mut bytes)).then_some(bytes)
 }
 
-/// As [`array`], of any number of bytes. Memory for them is taken as they are there.
+/// As [`array`], for any number of bytes. Memory for them is taken as they are there.
 pub fn bytes(address: usize, count: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while bytes.len() < count {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// `CU_TR_ADDRESS_MODE_CLAMP`, which a reference has at first.
 pub(in crate::session) const CLAMP: u32 = 1;
 
-/// What a texture reference reads.
+/// The memory that a texture reference reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// Nothing yet.
@@ -40,7 +40,7 @@ pub struct Reference {
     pub(in crate::session) module: u32,
     pub(in crate::session) device: u32,
     pub(in crate::session) name: Arc<str>,
-    /// What it reads.
+    /// The memory that it reads.
     pub source: Source,
     /// Its texels, where it reads memory.
     pub format: ChannelFormatDesc,
@@ -50,7 +50,7 @@ pub struct Reference {
     pub filter: u32,
     /// `CU_TRSF_*`.
     pub flags: u32,
-    /// What lies outside in mode `CU_TR_ADDRESS_MODE_BORDER`.
+    /// The value outside of the texture in mode `CU_TR_ADDRESS_MODE_BORDER`.
     pub border: [f32; 4],
 }
 

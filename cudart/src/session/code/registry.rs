@@ -1,4 +1,4 @@
-//! What the program's static constructors register: code, kernels, variables, texture and surface references. They run before
+//! The registrations of the program's static constructors: code, kernels, variables, texture and surface references. They run before
 //! `main`, in programs that may never call CUDA: nothing here connects to the simulator.
 
 use crate::session::code::loaded::{self, Code, Kernel};
@@ -14,9 +14,9 @@ static BINARIES: Handles<Arc<Code>> = Handles::new(Kind::FatBinary);
 static REGISTRY: RwLock<Registry> = RwLock::new(Registry { kernels: BTreeMap::new(), variables: BTreeMap::new() });
 
 struct Registry {
-    /// By the address of the host's function.
+    /// Kernels, by the address of the host's function.
     kernels: BTreeMap<usize, Arc<Kernel>>,
-    /// By the address of the host's variable.
+    /// Variables, by the address of the host's variable.
     variables: BTreeMap<usize, Variable>,
 }
 
@@ -27,11 +27,11 @@ pub struct Variable {
     pub name: Arc<str>,
     /// The code that has it.
     pub code: Arc<Code>,
-    /// What it is for the host.
+    /// Its kind on the host.
     pub kind: HostVariable,
 }
 
-/// What a registered variable is.
+/// The kind of a registered variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostVariable {
     /// Memory of this many bytes.
@@ -90,7 +90,7 @@ pub fn code_with_managed() -> Vec<Arc<Code>> {
     found.into_inner()
 }
 
-/// Ends the registration of code, and of what it has.
+/// Ends the registration of code, and of its kernels and variables.
 pub fn remove_code(handle: u64) {
     let Ok(code) = BINARIES.remove(handle) else { return };
     let mut registry = write();

@@ -13,7 +13,7 @@ use balar_host::{Call, CudaError, Resource, TextureDescription};
 pub const ALIGNMENT: u64 = 256;
 
 impl Reference {
-    /// Tells the device what the reference means now, unless it reads nothing yet.
+    /// Tells the device the current meaning of the reference, unless it reads nothing yet.
     fn bind(&self) -> Result<(), CudaError> {
         /// `CU_TRSF_READ_AS_INTEGER`.
         const READ_AS_INTEGER: u32 = 1;

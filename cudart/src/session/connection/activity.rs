@@ -1,5 +1,5 @@
-//! The calls of the process while a profiler listens (CUPTI): when each was made, and what the profiler wants to know it by. When the work
-//! that they asked for ran, the simulator knows; thread and number of a call join the two.
+//! The calls of the process while a profiler listens (CUPTI): when each was made, and the numbers by which the profiler knows it. The
+//! simulator knows when the work of a call ran; thread and number of a call join the two.
 
 use balar_host::Call;
 use balar_host::call::CallClass;
@@ -15,7 +15,7 @@ pub struct MadeCall {
     pub number: (u32, u64),
     /// The CUDA function.
     pub name: &'static str,
-    /// What kind of call it is.
+    /// Its class.
     pub class: CallClass,
     /// The thread's current device.
     pub device: u32,
@@ -29,12 +29,12 @@ pub struct MadeCall {
     pub end: u64,
     /// A number that no other call of the process has; not 0.
     pub correlation: u32,
-    /// The program's own numbers for what it does, by kind: the last pushed of each.
+    /// The program's own numbers for its work, by kind: the last pushed of each.
     pub external: Vec<(u32, u64)>,
 }
 
 static LISTENING: AtomicBool = AtomicBool::new(false);
-/// What is called after each call that is kept.
+/// The function that is called after each call that is kept.
 static AFTER_CALL: OnceLock<fn()> = OnceLock::new();
 static CALLS: Mutex<Vec<MadeCall>> = Mutex::new(Vec::new());
 static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -45,7 +45,7 @@ static CLOCK: AtomicUsize = AtomicUsize::new(0);
 pub type Clock = extern "C" fn() -> u64;
 
 thread_local! {
-    /// By kind: the numbers that the thread has pushed, the last at the end.
+    /// The numbers that the thread has pushed, by kind, the last at the end.
     static EXTERNAL: RefCell<BTreeMap<u32, Vec<u64>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -59,7 +59,7 @@ pub fn listen(after_call: fn()) {
     LISTENING.store(true, Ordering::Relaxed);
 }
 
-/// Calls are kept no longer; what has been kept is forgotten.
+/// Keeps no further calls, and forgets the kept ones.
 pub fn stop_listening() {
     LISTENING.store(false, Ordering::Relaxed);
     calls().clear();
@@ -95,7 +95,7 @@ pub fn push_external(kind: u32, number: u64) {
     EXTERNAL.with(|external| external.borrow_mut().entry(kind).or_default().push(number));
 }
 
-/// Ends what [`push_external`] began last; gives its number, if there is one.
+/// Ends the effect of the last [`push_external`]; gives its number, if there is one.
 pub fn pop_external(kind: u32) -> Option<u64> {
     EXTERNAL.with(|external| external.borrow_mut().get_mut(&kind)?.pop())
 }
@@ -150,7 +150,7 @@ pub fn begins(number: (u32, u64), device: u32, call: &Call) -> Told {
 mod tests {
     use super::*;
 
-    /// One test: what is kept is the process's.
+    /// One test, for the kept calls belong to the process.
     #[test]
     fn calls_are_kept_while_a_profiler_listens() {
         drop(begins((1, 0), 0, &Call::DeviceSynchronize));

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a stream runs when it reaches this point.
+/// The function that a stream runs when it reaches this point.
 pub type Function = Box<dyn FnOnce() + Send>;
 
 static FUNCTIONS: Mutex<WaitingFunctions> =

@@ -1,4 +1,4 @@
-//! What the simulator has told about the node, to threads that are connected.
+//! The simulator's description of the node, for threads that are connected.
 
 use crate::session::connection::calls;
 use crate::session::state::process;

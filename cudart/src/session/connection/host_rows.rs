@@ -1,5 +1,6 @@
 //! Rows in the program's own memory.
 
+use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ impl HostRows {
     /// Is it one piece of memory?
     pub fn is_contiguous(&self) -> bool {
         let CopyShape { width, height, depth } = self.shape;
-        (height <= 1 || self.row_pitch == width) && (depth <= 1 || self.slice_pitch == width * height)
+        (height <= 1 || self.row_pitch == width) && (depth <= 1 || Some(self.slice_pitch) == width.checked_mul(height))
     }
 
     /// Address of a row.
@@ -67,10 +68,22 @@ impl HostRows {
 }
 
 impl HostRows {
-    /// Bytes from the first to the last.
+    /// Bytes from the first to the last; `u64::MAX` where they are more than an address can count.
     pub fn extent(&self) -> u64 {
         let CopyShape { width, height, depth } = self.shape;
-        depth.saturating_sub(1) * self.slice_pitch + height.saturating_sub(1) * self.row_pitch + width
+        let slices = depth.saturating_sub(1).saturating_mul(self.slice_pitch);
+        let rows = height.saturating_sub(1).saturating_mul(self.row_pitch);
+        slices.saturating_add(rows).saturating_add(width)
+    }
+
+    /// Bytes from the first to the last.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidValue`] for rows that reach beyond the last address.
+    pub fn reach(&self) -> Result<u64, CudaError> {
+        let extent = self.extent();
+        self.address.checked_add(extent).map(|_| extent).ok_or(CudaError::InvalidValue)
     }
 }
 
@@ -91,6 +104,24 @@ mod tests {
         destination.write(0, &[1, 2, 3]);
         destination.write(3, &[4, 5, 6, 7, 8]);
         assert_eq!(target[..17], [1, 2, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 5, 6, 0, 7, 8]);
+    }
+
+    #[test]
+    fn rows_beyond_the_last_address_are_refused() {
+        let shape = CopyShape { width: 4, height: 3, depth: 1 };
+        let rows = |address, row_pitch| HostRows { address, shape, row_pitch, slice_pitch: 0 };
+        // Two pitches and a row are 16 bytes.
+        assert_eq!(rows(64, 6).reach(), Ok(16));
+        for row_pitch in [u64::MAX, u64::MAX / 2, 1 << 63, (1 << 63) + 2] {
+            assert_eq!(rows(64, row_pitch).reach(), Err(CudaError::InvalidValue), "{row_pitch}");
+        }
+        assert_eq!(rows(u64::MAX - 15, 6).reach(), Err(CudaError::InvalidValue));
+        assert_eq!(rows(u64::MAX - 16, 6).reach(), Ok(16));
+        // 2^32 rows of 2^32 bytes are 2^64, which wraps to none.
+        let many = CopyShape { width: 1 << 32, height: 1 << 32, depth: 2 };
+        let rows = HostRows { address: 64, shape: many, row_pitch: 1 << 32, slice_pitch: 0 };
+        assert!(!rows.is_contiguous());
+        assert_eq!(rows.reach(), Err(CudaError::InvalidValue));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the process asks of the node without using its devices: the node's description, and what management tools ask (NVML).
+//! Questions of the process to the node without using its devices: the node's description, and the questions of management tools (NVML).
 //!
 //! It has a connection of its own, which belongs to no thread and makes no call of CUDA: a process that forks afterwards may still use
 //! CUDA in its children, as on hardware.
@@ -13,20 +13,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The connection of a process, and what the simulator has told it about the node.
+/// The connection of a process, and the simulator's description of the node.
 struct Management {
     client: Client,
     node: NodeDescription,
-    /// By device: its state when its utilisation was asked for last, and the answer.
+    /// The state of each device when its utilisation was asked for last, and the answer.
     utilization: BTreeMap<u32, (DeviceState, Utilization)>,
 }
 
 /// Shares of simulated time, percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Utilization {
-    /// In which kernels ran.
+    /// Percent of the time in which kernels ran.
     pub kernels: u32,
-    /// In which kernels, copies or fills were under way.
+    /// Percent of the time in which kernels, copies or fills were under way.
     pub busy: u32,
 }
 
@@ -42,21 +42,21 @@ impl Utilization {
     }
 }
 
-/// What belongs to one process: a forked child has a copy of its parent's, whose lock another thread may have held.
+/// The connection of one process: a forked child has a copy of its parent's, whose lock another thread may have held.
 struct Own {
     process: Pid,
     management: Mutex<Option<Management>>,
 }
 
-/// That of the process, or of the one it was forked from; null at first. It is never freed.
+/// The connection of the process, or of the one it was forked from; null at first. It is never freed.
 static OWN: AtomicPtr<Own> = AtomicPtr::new(std::ptr::null_mut());
 
-/// That of the calling process.
+/// The connection of the calling process.
 fn own() -> &'static Own {
     let process = getpid();
     loop {
         let known = OWN.load(Ordering::Acquire);
-        // SAFETY: what is stored there is never freed.
+        // SAFETY: the stored value is never freed.
         if let Some(own) = unsafe { known.as_ref() }.filter(|own| own.process == process) {
             return own;
         }
@@ -76,7 +76,7 @@ fn lock(own: &'static Own) -> MutexGuard<'static, Option<Management>> {
 ///
 /// # Errors
 ///
-/// No device where the program does not run on a simulator; otherwise, that of a simulator that is gone.
+/// `cudaErrorNoDevice` where the program does not run on a simulator; otherwise, the error of a simulator that is gone.
 fn with<T>(use_it: impl FnOnce(&mut Management) -> Result<T, CudaError>) -> Result<T, CudaError> {
     let Some(path) = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Err(CudaError::NoDevice);
@@ -95,7 +95,7 @@ fn with<T>(use_it: impl FnOnce(&mut Management) -> Result<T, CudaError>) -> Resu
 
 /// Is the process connected so?
 pub fn is_connected() -> bool {
-    // SAFETY: what is stored there is never freed.
+    // SAFETY: the stored value is never freed.
     let own = unsafe { OWN.load(Ordering::Acquire).as_ref() }.filter(|own| own.process == getpid());
     own.is_some_and(|own| lock(own).is_some())
 }
@@ -118,7 +118,7 @@ pub fn device_count() -> Result<u32, CudaError> {
     with(|management| Ok(management.node.devices.len() as u32))
 }
 
-/// What a device, by the node's number, has done and what it holds.
+/// The work and the contents of a device, by the node's number.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The connection of each thread to the simulator: calls, their results, what comes with these, and functions of the program that streams run.
+//! The connection of each thread to the simulator: calls, their results, the messages that come with these, and functions of the program
+//! that streams run.
 
 pub mod activity;
 pub mod callbacks;

@@ -1,4 +1,4 @@
-//! What kernels print.
+//! Text that kernels print.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub fn keep(text: Vec<u8>, error: Vec<u8>) {
     }
 }
 
-/// As [`show`], after what was kept.
+/// As [`show`], after the kept text.
 pub fn show_after_kept(text: &[u8], error: &[u8]) {
     if IS_KEPT.swap(false, Ordering::Acquire) {
         let (text, error) = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,4 +1,4 @@
-//! What a connection and the simulator say to each other.
+//! The conversation of a connection and the simulator.
 
 use crate::session::connection::{activity, host_window, printed, transfers, translation, waiting_bytes};
 use crate::session::state::connection::Connection;
@@ -19,7 +19,7 @@ pub type Sink<'a> = &'a mut dyn FnMut(u64, &[u8]);
 ///
 /// # Errors
 ///
-/// No device where the program does not run on a simulator; otherwise, that of a simulator that is gone.
+/// `cudaErrorNoDevice` where the program does not run on a simulator; otherwise, the error of a simulator that is gone.
 pub fn open(role: Role) -> Result<Connection, CudaError> {
     let Some(path) = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
         static SAID: AtomicBool = AtomicBool::new(false);
@@ -97,7 +97,7 @@ pub fn call(
 
 /// Makes a touch for the thread whose tunnel this is, which is in no call and waits for a page. Any thread may do that.
 ///
-/// It takes no lock that the waiting thread may hold: what kernels have printed is kept for the next call, as is an error.
+/// It takes no lock that the waiting thread may hold: text that kernels have printed is kept for the next call, as is an error.
 pub fn touch(connection: &mut Connection, thread: u32, call: &Call) -> Option<HostPages> {
     let node_device = translation::of_node(connection.device).ok()?;
     let now = nanoseconds_of(thread);
@@ -121,8 +121,8 @@ pub fn touch(connection: &mut Connection, thread: u32, call: &Call) -> Option<Ho
     pages
 }
 
-/// Makes a call for the calling thread that is none of the program's: its next call has the errors of earlier ones, and what
-/// kernels have printed.
+/// Makes a call for the calling thread that the program did not make: the program's next call has the errors of earlier ones, and the text
+/// that kernels have printed.
 pub fn tell(connection: &mut Connection, call: &Call) {
     touch(connection, thread::own_number(), call);
 }

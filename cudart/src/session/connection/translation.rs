@@ -54,7 +54,7 @@ fn translate(call: &mut Call) -> Result<(), CudaError> {
     Ok(())
 }
 
-/// Of the calls of a graph's nodes.
+/// Translates the calls of a graph's nodes.
 fn translate_nodes(nodes: &mut [GraphNode]) -> Result<(), CudaError> {
     for GraphNode { call, conditional, .. } in nodes {
         call.as_deref_mut().map_or(Ok(()), translate)?;

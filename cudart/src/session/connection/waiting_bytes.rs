@@ -1,7 +1,7 @@
-//! Bytes of asynchronous copies from the program's own memory. The simulator keeps them until their streams reach them, and a
-//! program may ask for copies without end: where more bytes wait than there is room for, a copy is over when its call returns, as
-//! CUDA says that a copy from pageable memory may be. Nothing but earlier work is waited for: what a stream waits for has been
-//! asked for before the copy.
+//! Bytes of asynchronous copies from the program's own memory. The simulator keeps them until their streams reach them, and a program may
+//! ask for copies without end. Where more bytes wait than there is room for, a copy is over when its call returns, as CUDA says that a copy
+//! from pageable memory may be. Such a copy waits for earlier work alone: all work that a stream waits for has been asked for before the
+//! copy.
 
 use balar_host::Call;
 use std::collections::BTreeMap;

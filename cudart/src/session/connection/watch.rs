@@ -1,4 +1,4 @@
-//! Who watches what the program itself accesses, and so hears of each call.
+//! The watcher of the program's own accesses, which therefore hears of each call.
 
 use balar_host::{Call, CallResult, CudaError};
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ pub trait CallWatcher: Sync {
     fn function_begins(&self);
 }
 
-/// What is known before a call.
+/// The watcher's knowledge before a call.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     /// Calls that have given devices work.
@@ -37,7 +37,7 @@ pub struct WatchedMemory {
 
 static WATCHER: OnceLock<&'static dyn CallWatcher> = OnceLock::new();
 
-/// From now on somebody watches.
+/// Installs the watcher: from now on it hears of calls.
 pub fn install(watcher: &'static dyn CallWatcher) {
     // Whoever came first stays.
     let _ = WATCHER.set(watcher);

@@ -1,5 +1,5 @@
-//! Contexts: what the driver calls a device in use. Each device has a primary one, which is the runtime's; a program can make more,
-//! but they share the device's memory and streams.
+//! Contexts: the driver's name for a device in use. Each device has a primary one, which is the runtime's; a program can make more, but
+//! they share the device's memory and streams.
 
 use crate::session::connection::description;
 use crate::session::state::handles::{Handles, Kind};

@@ -1,4 +1,4 @@
-//! Contexts: which is current, and what libraries keep for each.
+//! Contexts: which is current, and values that libraries keep for each.
 
 pub mod context;
 pub mod storage;

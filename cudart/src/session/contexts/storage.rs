@@ -1,4 +1,4 @@
-//! What libraries keep for each context, under keys of their own.
+//! Values that libraries keep for each context, under keys of their own.
 
 use crate::session::contexts::context::{self, ContextHandle};
 use balar_host::CudaError;

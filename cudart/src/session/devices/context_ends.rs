@@ -10,7 +10,7 @@ use crate::session::state::thread;
 use balar_host::CudaError;
 use std::ffi::c_int;
 
-/// Ends a context: the work of its device is done first, as what it holds would otherwise end under it.
+/// Ends a context: the work of its device is done first, as its memory would otherwise end under that work.
 pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
     let context = get(handle)?;
     if context.primary {
@@ -25,14 +25,14 @@ pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
             thread::with(|thread| thread.device.set(device));
         }
     }
-    // What earlier work did wrong is no failure of the end.
+    // A mistake of earlier work is no failure of the end.
     match outcome {
         Err(error) if !device::is_sticky(error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Ends what `context::attach` counted. The context ends with its last user.
+/// Ends one use that `context::attach` counted. The context ends with its last user.
 pub fn detach(handle: ContextHandle) -> Result<(), CudaError> {
     get(handle)?;
     let attached = CONTEXTS.with(handle, |context| {

@@ -41,7 +41,7 @@ pub struct DeviceSettings {
     kept: [Option<usize>; KEPT_LIMITS.len()],
 }
 
-/// Limits of what the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with what they are at first.
+/// Limits of features that the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with their first values.
 const KEPT_LIMITS: [(c_int, usize); 3] = [(3, 2), (5, 64), (6, 0)];
 
 /// `CU_LIMIT_SHMEM_SIZE`, `CU_LIMIT_CIG_ENABLED` and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
@@ -87,7 +87,7 @@ pub fn driver_attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaEr
     device_attribute::driver_value(device.description, device.index, attribute).ok_or(CudaError::InvalidValue)
 }
 
-/// What of a device work may be given a part of: its SMs. Work queues are shared by all and are not divided.
+/// The resource of a device that can be divided among work: its SMs. Work queues are shared by all and are not divided.
 pub fn resource(device: c_int, kind: u32) -> Result<DeviceResource, CudaError> {
     let device = described(device)?.description;
     match kind {
@@ -160,7 +160,7 @@ pub fn limit(number: c_int) -> Result<usize, CudaError> {
     Ok(settings().kept[index].unwrap_or(KEPT_LIMITS[index].1))
 }
 
-/// A limit of the current device that the driver knows: also those of contexts that are shared with graphics, of which there are none.
+/// A limit of the current device that the driver knows: also limits of contexts that are shared with graphics, which do not exist here.
 pub fn driver_limit(number: c_int) -> Result<usize, CudaError> {
     match number {
         // Shared memory of kernels there: what any kernel can have.
@@ -232,7 +232,7 @@ pub fn enable_peer_access(peer: c_int, flags: u32) -> Result<(), CudaError> {
     connection::done(&Call::PeerAccess { peer: peer as u32, enabled: true })
 }
 
-/// Ends what [`enable_peer_access`] began.
+/// Ends the effect of [`enable_peer_access`].
 pub fn disable_peer_access(peer: c_int) -> Result<(), CudaError> {
     description::device_of(peer)?;
     connection::done(&Call::PeerAccess { peer: peer as u32, enabled: false })
@@ -244,7 +244,7 @@ pub fn peer_attribute(attribute: c_int, device: c_int, peer: c_int) -> Result<c_
         return Err(CudaError::InvalidDevice);
     }
     match attribute {
-        // The rank of the connection, of which 0 is the best.
+        // The rank of the connection; 0 is the best.
         1 => Ok(0),
         // Access, and native atomics.
         2 | 3 => Ok(1),
@@ -254,7 +254,7 @@ pub fn peer_attribute(attribute: c_int, device: c_int, peer: c_int) -> Result<c_
     }
 }
 
-/// Waits for writes by other hardware of the system, of which there is none.
+/// Waits for writes by other hardware of the system, which does not exist here.
 pub fn flush_remote_writes() -> Result<(), CudaError> {
     description::description()?;
     Err(CudaError::NotSupported)

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// All of it, by address.
 static ALL: Mutex<BTreeMap<u64, Weak<Allocation>>> = Mutex::new(BTreeMap::new());
 
-/// Memory of a node. It ends with the graphs and executable graphs that have the node; what is allocated then is the program's, which
-/// frees it as any other memory.
+/// Memory of a node. It ends with the graphs and executable graphs that have the node. Memory that is allocated then belongs to the
+/// program, which frees it as any other memory.
 #[derive(Debug)]
 pub struct Allocation {
     /// First address.

@@ -16,7 +16,7 @@ static ALL: Mutex<BTreeMap<u64, Weak<Condition>>> = Mutex::new(BTreeMap::new());
 #[derive(Debug)]
 pub struct Condition {
     memory: Arc<Allocation>,
-    /// What launches of the graph set it to, where they do.
+    /// The value that launches of the graph set, where they set one.
     pub first_value: Option<u32>,
     /// It has a node.
     is_used: AtomicBool,
@@ -25,7 +25,7 @@ pub struct Condition {
 /// A conditional node.
 #[derive(Clone, Debug)]
 pub struct ConditionalWork {
-    /// What it goes by.
+    /// Its condition.
     pub condition: Arc<Condition>,
     /// How.
     pub kind: ConditionalKind,

@@ -53,7 +53,7 @@ pub fn add_node(graph: u64, after: &[Dependency], parameters: &mut ConditionalNo
     store::add_as_it_is(graph, after, Work::Conditional(ConditionalWork { condition, kind, graphs }))
 }
 
-/// What is created by `create` goes to its place.
+/// The result of `create` goes to its place.
 pub fn create_into(place: Out<u64>, graph: u64, first_value: u32, flags: u32) -> Result<(), CudaError> {
     place.check()?;
     place.set(create(graph, first_value, flags)?)

@@ -49,7 +49,7 @@ struct Shape {
 struct NodeShape {
     node: u64,
     kind: u32,
-    /// By place in `nodes`.
+    /// The dependencies of each node, by place in `nodes`.
     dependencies: Vec<usize>,
     /// The graphs that belong to it.
     graphs: Vec<Shape>,
@@ -146,7 +146,7 @@ pub fn instantiate_with(graph: u64, parameters: &mut InstantiateParams) -> Resul
     made.map_err(|error| error.error)
 }
 
-/// Updates the nodes of an executable graph from those of a graph; the inner error says why they do not fit.
+/// Updates the nodes of an executable graph from the nodes of a graph; the inner error says why they do not fit.
 pub fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaError> {
     store::with(graph, |_| Ok(()))?;
     with(handle, |executable| Ok(executable.update(graph)))
@@ -191,7 +191,7 @@ pub fn with<T>(handle: u64, use_it: impl FnOnce(&mut Executable) -> Result<T, Cu
     use_it(&mut executable)
 }
 
-/// Appends the steps of a graph, of which the first wait for `after`; returns the steps that the graph's end waits for.
+/// Appends the steps of a graph. The first of them wait for `after`; returns the steps that the graph's end waits for.
 fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>, InstantiationError> {
     let (order, nodes) = store::with(graph, |graph| Ok((graph.in_order(), graph.nodes.clone())))?;
     let order = order.map_err(|node| InstantiationError::of_node(CudaError::InvalidValue, node))?;
@@ -230,8 +230,8 @@ fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>,
     Ok(if nodes.is_empty() { after.to_vec() } else { last })
 }
 
-/// Refuses what the simulator cannot run as one graph, and what graphs of conditional nodes cannot have: functions of the program,
-/// events, and memory of the program alone (`cudaConditionalNodeParams`).
+/// Refuses steps that the simulator cannot run as one graph, and steps that graphs of conditional nodes cannot have: functions of the
+/// program, events, and memory of the program alone (`cudaConditionalNodeParams`).
 fn check(steps: &[Step], device: &mut Option<u32>, is_conditional: bool) -> Result<(), InstantiationError> {
     for step in steps {
         let is_allowed = match &step.work {
@@ -328,13 +328,13 @@ impl Executable {
         Ok(graph)
     }
 
-    /// Takes what the nodes of `graph` do, which must have the same structure.
+    /// Takes the work of the nodes of `graph`, which must have the same structure.
     pub fn update(&mut self, graph: u64) -> Result<(), UpdateError> {
         let shape = self.shape.clone();
         self.update_part(&shape, graph)
     }
 
-    /// Takes what the nodes of `graph` do for those of the child graph of `node`.
+    /// Takes the work of the nodes of `graph` for the nodes of the child graph of `node`.
     pub fn update_child(&mut self, node: u64, graph: u64) -> Result<(), UpdateError> {
         let wrong = UpdateError { result: update_result::ERROR, node: 0 };
         let shape = self.shape.child_of(node).cloned().ok_or(wrong)?;

@@ -1,5 +1,5 @@
 //! Physical memory of graphs on devices, as programs query it: memory of a launch stays mapped until it is trimmed or the executable graph
-//! is destroyed. Graphs that a stream runs one after another share memory if they free what they allocate.
+//! is destroyed. Graphs that a stream runs one after another share memory if they free their allocations.
 //!
 //! This is only bookkeeping: in the simulator's memory, each allocation has a place of its own.
 
@@ -16,7 +16,7 @@ static FOOTPRINT: Mutex<Footprint> = Mutex::new(Footprint { blocks: Vec::new(), 
 #[derive(Debug)]
 struct Footprint {
     blocks: Vec<Block>,
-    /// By device: the most that there has been.
+    /// The most that there has been, by device.
     highest: BTreeMap<u32, Usage>,
 }
 
@@ -61,7 +61,7 @@ impl Footprint {
         let mut taken = BTreeSet::new();
         for &WantedMemory { address, device, bytes, stays } in wanted {
             let is_free = |(index, block): &(usize, &Block)| {
-                // Nothing else uses it, or what does has ended when this stream reaches the launch.
+                // Nothing else uses it, or its user has ended when this stream reaches the launch.
                 let is_over = block.stream == stream || block.graphs.iter().all(|other| *other == graph);
                 let is_empty = block.live.is_none() && !taken.contains(index);
                 block.device == device && block.bytes >= bytes && is_empty && is_over
@@ -156,7 +156,7 @@ pub fn trim(device: c_int) -> Result<(), CudaError> {
     Ok(())
 }
 
-/// What graphs have of a device's memory now.
+/// The memory of a device that graphs have now.
 fn usage(device: u32) -> Usage {
     footprint().usage(device)
 }

@@ -7,7 +7,7 @@ use balar_host::CudaError;
 /// `cudaGraphUserObjectMove`.
 const MOVE: u32 = 1;
 
-/// Adds references to those of a graph, or moves them to it from the caller.
+/// Adds references to the references of a graph, or moves them to it from the caller.
 pub fn retain_for_graph(graph: u64, object: u64, count: u32, flags: u32) -> Result<(), CudaError> {
     if flags & !MOVE != 0 || count == 0 {
         return Err(CudaError::InvalidValue);
@@ -23,7 +23,7 @@ pub fn retain_for_graph(graph: u64, object: u64, count: u32, flags: u32) -> Resu
     })
 }
 
-/// Removes references from those of a graph.
+/// Removes references from the references of a graph.
 pub fn release_from_graph(graph: u64, object: u64, count: u32) -> Result<(), CudaError> {
     store::with(graph, |graph| {
         let held = graph.user_objects.get_mut(&object).ok_or(CudaError::InvalidValue)?;

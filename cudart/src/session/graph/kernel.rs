@@ -17,7 +17,7 @@ const COOPERATIVE: u32 = 2;
 ///
 /// # Safety
 ///
-/// The parameters' pointers are what the kernel's parameters want.
+/// The parameters' pointers are as the kernel's parameters want them.
 pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> {
     let kernel = registry::kernel(parameters.function as usize)?.loaded()?;
     let (arguments, extra) = (parameters.parameters as *const *const c_void, parameters.extra as *const *const c_void);

@@ -43,6 +43,7 @@ fn of_device(step: &Step, dependencies: Vec<u32>) -> Result<GraphNode, CudaError
         Work::Memset(call) => Some(for_devices((**call).clone())?),
         Work::Copy(work) => match work.copy.sides() {
             _ if work.copy.shape.bytes() == 0 => None,
+            _ if work.copy.check_reach().is_err() => return Err(CudaError::InvalidValue),
             (Side::Node(destination), Side::Node(source)) => Some(copy_within(destination, source, work.copy.shape)),
             _ => return Err(CudaError::NotSupported),
         },
@@ -138,7 +139,7 @@ impl Executable {
         Ok(())
     }
 
-    /// What the graph allocates is the program's from now on, unless the graph frees it too.
+    /// The allocations of the graph belong to the program from now on, unless the graph frees them too.
     fn allocate(&self) -> Result<(), CudaError> {
         let frees_first = self.flags & instantiate_flags::AUTO_FREE_ON_LAUNCH != 0;
         for step in &self.nodes {
@@ -171,7 +172,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Ends what launches have needed.
+    /// Ends the allocations for launches.
     fn end_launches(&mut self) -> Result<(), CudaError> {
         for (_, staging) in std::mem::take(&mut self.staging) {
             connection::call_on(self.device, &Call::FreeHost { pointer: staging.address })?;
@@ -249,6 +250,7 @@ impl Executable {
         if shape.bytes() == 0 {
             return Ok(lowered.push(None, dependencies));
         }
+        copy.check_reach()?;
         let (destination, source) = copy.sides();
         match (destination, source) {
             (Side::Host(destination), Side::Host(source)) => {

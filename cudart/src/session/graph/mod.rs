@@ -1,8 +1,8 @@
-//! Graphs: their nodes and dependencies, and what can be launched of them.
+//! Graphs: their nodes and dependencies, and their executable graphs.
 //!
-//! From the ground up: what nodes have (`allocation`, `condition`, `user_object`, `footprint`), the nodes (`node`), the graphs
-//! (`store`), nodes of each kind (`kernel`, `conditional`, `allocation_nodes`), executable graphs
-//! (`step`, `executable`), their launches (`launch`).
+//! From the ground up: the belongings of nodes (`allocation`, `condition`, `user_object`, `footprint`), the nodes (`node`), the graphs
+//! (`store`), nodes of each kind (`kernel`, `conditional`, `allocation_nodes`), executable graphs (`step`, `executable`), their launches
+//! (`launch`).
 
 pub mod allocation;
 pub mod allocation_nodes;

@@ -1,4 +1,4 @@
-//! Nodes of graphs and what they do.
+//! Nodes of graphs and their work.
 
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{HostNodeParams, MemsetParams, node_type};
@@ -49,7 +49,7 @@ pub enum Work {
     EventWait(u64),
     /// Device memory.
     Allocate(Arc<Allocation>),
-    /// The end of what such a node allocated.
+    /// The end of the memory that an allocation node allocated.
     Free(u64),
 }
 

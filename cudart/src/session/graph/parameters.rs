@@ -18,11 +18,11 @@ mod ownership {
     pub const MOVE: u64 = 1;
 }
 
-/// What a node with these parameters does.
+/// The work of a node with these parameters.
 ///
 /// # Safety
 ///
-/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
+/// If the node is a kernel, the parameters' pointers are as the kernel's parameters want them.
 unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
     match parameters.kind {
         // SAFETY: the caller's promise.
@@ -49,7 +49,7 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
 ///
 /// # Safety
 ///
-/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
+/// If the node is a kernel, the parameters' pointers are as the kernel's parameters want them.
 pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
     match parameters.kind {
         node_type::MEM_ALLOC => allocation_nodes::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
@@ -68,7 +68,7 @@ pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodePa
 ///
 /// # Safety
 ///
-/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
+/// If the node is a kernel, the parameters' pointers are as the kernel's parameters want them.
 pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
     // SAFETY: the caller's promise.
     match unsafe { work_of(parameters)? } {
@@ -78,11 +78,11 @@ pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaErr
     }
 }
 
-/// Replaces what a node of an executable graph does by something of the same kind.
+/// Replaces the work of a node of an executable graph by other work of the same kind.
 ///
 /// # Safety
 ///
-/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
+/// If the node is a kernel, the parameters' pointers are as the kernel's parameters want them.
 pub unsafe fn set_in_executable(executable: u64, node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
     // SAFETY: the caller's promise.
     executable::set(executable, node, unsafe { work_of(parameters)? })

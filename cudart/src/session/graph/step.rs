@@ -1,4 +1,4 @@
-//! The steps of an executable graph: what is done for a node of the graph.
+//! The steps of an executable graph: the work for a node of the graph.
 
 use crate::session::addresses::copy::{Copy, Side};
 use crate::session::graph::node::Work;
@@ -22,7 +22,7 @@ pub struct Step {
     pub dependencies: Vec<u32>,
     /// Whether it does it.
     pub is_enabled: bool,
-    /// Of a conditional node: the steps of its graphs.
+    /// The steps of a conditional node's graphs.
     pub graphs: Vec<Vec<Step>>,
 }
 
@@ -34,7 +34,7 @@ impl Staging {
     }
 }
 
-/// What a step does to memory of the program alone.
+/// The work of a step on memory of the program alone.
 #[derive(Clone, Copy)]
 pub(in crate::session) struct ProgramMemory {
     pub(in crate::session) is_read: bool,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 static GRAPHS: Handles<Arc<Mutex<Graph>>> = Handles::new(Kind::Graph);
-/// By node, the handle of its graph.
+/// The handle of each node's graph.
 static NODES: Handles<u64> = Handles::new(Kind::GraphNode);
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -24,9 +24,9 @@ pub struct Graph {
     pub handle: u64,
     /// Its number, for programs that ask.
     pub number: u32,
-    /// By handle, and so in the order in which they were added.
+    /// Nodes by handle, and so in the order in which they were added.
     pub nodes: BTreeMap<u64, Node>,
-    /// The node that it is the graph of, of a child graph.
+    /// The node whose child graph it is, for a child graph.
     pub owner: Option<u64>,
     /// The conditions that were made for it.
     pub conditions: Vec<Arc<Condition>>,
@@ -44,12 +44,12 @@ pub struct Edge {
     pub from: u64,
     /// The node that waits.
     pub to: u64,
-    /// What of them.
+    /// Which parts of the two nodes it is about.
     pub data: EdgeData,
 }
 
 impl Edge {
-    /// Edges as C has them: arrays of both ends and, where given, of their data.
+    /// Edges in C's form: arrays of both ends and, where given, of their data.
     fn list(from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize) -> Result<Vec<Edge>, CudaError> {
         let (from, to) = (from.array(count)?, to.array(count)?);
         let data = if data.is_null() { vec![EdgeData::default(); count] } else { data.array(count)? };

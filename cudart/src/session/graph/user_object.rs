@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 /// `cudaUserObjectNoDestructorSync`, which must be given.
 const NO_DESTRUCTOR_SYNC: u32 = 1;
-/// What ends an object.
+/// The function that ends an object.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
 #[derive(Clone, Copy)]

@@ -38,7 +38,7 @@ pub fn register(pointer: u64, bytes: usize, flags: u32) -> Result<(), CudaError>
     ranges::register(pointer, bytes as u64, flags)
 }
 
-/// Ends what [`register`] began.
+/// Ends the effect of [`register`].
 pub fn unregister(pointer: u64) -> Result<(), CudaError> {
     if pointer == 0 {
         return Err(CudaError::InvalidValue);

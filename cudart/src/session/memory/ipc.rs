@@ -9,7 +9,7 @@ use crate::session::state::{captures, thread};
 use balar_host::call::IpcCall;
 use balar_host::{Call, CallResult, CudaError};
 
-/// The first words of handles: what they are of.
+/// The first words of handles, which tell their kind.
 const MEMORY: u64 = u64::from_le_bytes(*b"balarmem");
 const EVENT: u64 = u64::from_le_bytes(*b"balarevt");
 /// `cudaIpcMemLazyEnablePeerAccess`: the one flag that there is, and a must.

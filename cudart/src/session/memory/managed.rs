@@ -50,7 +50,7 @@ fn number_of(location: MemLocation) -> c_int {
     }
 }
 
-/// What the program has advised, by the start of the allocation.
+/// The program's advice, by the start of the allocation.
 static ADVICE: Mutex<BTreeMap<u64, Advice>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub fn forget(start: u64) {
     advice().remove(&start);
 }
 
-/// What advice of this kind (`cudaMemoryAdvise`) changes. Advice that needs no location has any.
+/// The change by advice of this kind (`cudaMemoryAdvise`). Advice that needs no location has any.
 fn change_of(kind: c_int, location: MemLocation) -> Result<AdviceChange, CudaError> {
     let place = || {
         let device = device_at(location)?;
@@ -156,9 +156,9 @@ pub fn prefetch(
 /// Ranges of managed memory that a call does something with at once: their addresses and sizes, each in one allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct RangeBatch {
-    /// By range, the first address.
+    /// The first address of each range.
     pub pointers: In<u64>,
-    /// By range, bytes.
+    /// The bytes of each range.
     pub sizes: In<usize>,
     /// How many there are.
     pub count: usize,
@@ -185,7 +185,7 @@ impl RangeBatch {
 pub struct BatchLocations {
     /// The locations.
     pub locations: In<MemLocation>,
-    /// By location, the number of its first range.
+    /// The number of the first range of each location.
     pub firsts: In<usize>,
     /// How many there are.
     pub kinds: usize,

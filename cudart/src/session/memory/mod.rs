@@ -1,4 +1,4 @@
-//! Memory that programs allocate and free: of devices, of the host, managed, in pools, of other processes.
+//! Memory that programs allocate and free: device memory, host memory, managed memory, pools, memory of other processes.
 
 pub mod device_memory;
 pub mod host_memory;

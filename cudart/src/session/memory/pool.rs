@@ -17,7 +17,7 @@ const PINNED: u32 = 1;
 /// Pools take memory in pieces of this size.
 const PIECE: u64 = 32 << 20;
 
-/// A memory pool. The simulator allocates and frees at once: a pool's numbers alone show what it keeps.
+/// A memory pool. The simulator allocates and frees at once: only a pool's numbers show the memory that it keeps.
 #[derive(Clone, Debug)]
 struct Pool {
     device: u32,
@@ -31,7 +31,7 @@ struct Pool {
     reserved_high: u64,
     used: u64,
     used_high: u64,
-    /// What devices other than its own may do, by device.
+    /// The rights of devices other than its own, by device.
     access: BTreeMap<i32, u32>,
 }
 
@@ -40,11 +40,11 @@ static STATE: Mutex<State> =
     Mutex::new(State { defaults: BTreeMap::new(), current: BTreeMap::new(), allocations: BTreeMap::new() });
 
 struct State {
-    /// By device.
+    /// The default pool of each device.
     defaults: BTreeMap<u32, u64>,
-    /// By device: the pool that was set in place of the default one.
+    /// The pool of each device that was set in place of the default one.
     current: BTreeMap<u32, u64>,
-    /// By address: pool and bytes.
+    /// The pool and the bytes of each allocation, by address.
     allocations: BTreeMap<u64, (u64, u64)>,
 }
 
@@ -150,7 +150,7 @@ fn with<T>(pool: u64, use_it: impl FnOnce(&mut Pool) -> Result<T, CudaError>) ->
     POOLS.with(pool, use_it).map_err(|_| CudaError::InvalidValue)?
 }
 
-/// Memory for what a stream does from now on.
+/// Memory for the work of a stream from now on.
 pub fn allocate(bytes: u64, pool: Option<u64>, stream: StreamHandle) -> Result<u64, CudaError> {
     let stream = stream::resolve(stream)?;
     let pool = pool.unwrap_or_else(|| current_pool(stream.device));
@@ -239,7 +239,7 @@ pub fn destroy(pool: u64) -> Result<(), CudaError> {
     Ok(())
 }
 
-/// An attribute's value, of which an int is the lower half.
+/// An attribute's value; an int is its lower half.
 fn attribute(pool: &Pool, attribute: u32) -> Result<u64, CudaError> {
     Ok(match attribute {
         pool_attribute::REUSE_FOLLOW_EVENT_DEPENDENCIES..=pool_attribute::REUSE_ALLOW_INTERNAL_DEPENDENCIES => {
@@ -316,7 +316,7 @@ fn open_peer_access(owner: u32, wanted: &[MemAccessDesc]) -> Result<(), CudaErro
     Ok(())
 }
 
-/// Trims a pool to what is used, or to `keep` bytes.
+/// Trims a pool to its used memory, or to `keep` bytes.
 pub fn trim(pool: u64, keep: usize) -> Result<(), CudaError> {
     with(pool, |pool| {
         pool.trim(keep as u64);
@@ -349,7 +349,7 @@ pub fn change_attribute(pool: u64, kind: u32, value: In<u64>) -> Result<(), Cuda
     with(pool, |pool| set_attribute(pool, kind, number))
 }
 
-/// Says what devices may do with a pool's memory.
+/// Sets the rights of devices to a pool's memory.
 pub fn change_access(pool: u64, wanted: &[MemAccessDesc]) -> Result<(), CudaError> {
     let owner = with(pool, |pool| {
         set_access(pool, wanted)?;
@@ -358,7 +358,7 @@ pub fn change_access(pool: u64, wanted: &[MemAccessDesc]) -> Result<(), CudaErro
     open_peer_access(owner, wanted)
 }
 
-/// What the device at a location may do with a pool's memory.
+/// The rights of the device at a location to a pool's memory.
 pub fn access(pool: u64, location: MemLocation) -> Result<u32, CudaError> {
     let device = device_at(location)?;
     with(pool, |pool| {

@@ -1,11 +1,11 @@
-//! What calls that do several things at once have in common.
+//! The common part of calls that do several things at once.
 
 use crate::abi::arguments::In;
 use crate::abi::stream::StreamHandle;
 use crate::session::order::stream;
 use balar_host::CudaError;
 
-/// Refuses the legacy default stream, in which there are no batches, and what is no stream.
+/// Refuses the legacy default stream, in which there are no batches, and a handle that is no stream.
 pub fn check_stream(stream: StreamHandle) -> Result<(), CudaError> {
     if stream::number(stream)? == 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
 }

@@ -26,7 +26,7 @@ pub fn take(stream: &Stream, operation: Operation, asynchronous: bool) -> Result
     captures.or_invalid(stream.number, added).map(|_| None)
 }
 
-/// Makes a node of what `work` gives if the stream is captured; returns the node.
+/// Makes a node of the result of `work` if the stream is captured; returns the node.
 pub fn take_work(stream: &Stream, work: impl FnOnce() -> Result<Work, CudaError>) -> Result<Option<u64>, CudaError> {
     if none() || !lock().is_captured(stream)? {
         return Ok(None);
@@ -108,7 +108,7 @@ fn end(stream: &Stream) -> Result<(u64, bool), CudaError> {
     outcome
 }
 
-/// Changes what the stream's next operation waits for, as `flags` say: adds to it, or replaces it.
+/// Changes the dependencies of the stream's next operation, as `flags` say: adds to them, or replaces them.
 pub fn update_dependencies(stream: &Stream, new: Vec<Dependency>, flags: u32) -> Result<(), CudaError> {
     /// `cudaStreamAddCaptureDependencies`.
     const ADD: u32 = 0;
@@ -136,7 +136,7 @@ pub fn update_dependencies(stream: &Stream, new: Vec<Dependency>, flags: u32) ->
     Ok(())
 }
 
-/// Adds a node after what a stream has done so far.
+/// Adds a node after the captured work of a stream so far.
 fn append(captures: &mut Captures, stream: u32, work: Work) -> Result<u64, CudaError> {
     let stream = captures.streams.get_mut(&stream).ok_or(CudaError::StreamCaptureInvalidated)?;
     let capture = captures.captures.get(&stream.capture).ok_or(CudaError::StreamCaptureInvalidated)?;

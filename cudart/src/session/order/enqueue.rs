@@ -13,7 +13,7 @@ pub fn enqueue(handle: StreamHandle, operation: Operation, asynchronous: bool) -
     enqueue_on(thread::device(), handle, operation, asynchronous)
 }
 
-/// As [`enqueue`], with another device than the current one for what depends on it.
+/// As [`enqueue`], with another device than the current one for work that depends on it.
 pub fn enqueue_on(
     device: u32,
     handle: StreamHandle,

@@ -7,7 +7,7 @@ use crate::session::order::operation::Operation;
 use balar_host::call::CopyShape;
 use balar_host::{Call, CudaError};
 
-/// What is filled.
+/// The memory to fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// Address of the first byte.

@@ -40,7 +40,7 @@ pub fn launch(kernel: &LoadedKernel, configuration: Configuration, parameters: V
     enqueue::enqueue_on(kernel.device, stream, Operation::Call(call), true).map(|_| ())
 }
 
-/// What a configuration and its attributes ask for: the launch, and the simulator's numbers of events to record after it.
+/// The launch that a configuration and its attributes ask for, and the simulator's numbers of events to record after it.
 pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u32>), CudaError> {
     let (mut cooperative, mut events) = (false, Vec::new());
     for attribute in asked.attributes.array(asked.attribute_count as usize)? {

@@ -1,4 +1,4 @@
-//! The order of streams: streams and events, what is put into a stream at once, and what goes into a graph instead.
+//! The order of streams: streams and events, work that is put into a stream at once, and work that goes into a graph instead.
 
 pub mod batch;
 pub mod capture;

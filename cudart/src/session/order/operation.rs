@@ -1,9 +1,9 @@
-//! What a stream does in its order, at once or as a node of a graph.
+//! The work of a stream in its order, at once or as a node of a graph.
 
 use crate::session::addresses::copy::Copy;
 use balar_host::Call;
 
-/// What a stream does.
+/// The work of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A copy.

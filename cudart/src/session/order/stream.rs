@@ -169,7 +169,7 @@ pub fn id(stream: &Stream) -> u64 {
     u64::from(stream.device) << 32 | u64::from(stream.number)
 }
 
-/// An attribute of a stream: what the program has set, or what it is at first.
+/// An attribute of a stream: the value that the program has set, or its first value.
 pub fn get_attribute(stream: &Stream, attribute: u32) -> Result<AttributeValue, CudaError> {
     let set = attributes().get(&(stream.device, stream.number)).and_then(|set| set.get(&attribute).copied());
     let word = |word: u64| [word, 0, 0, 0, 0, 0, 0, 0];
@@ -187,7 +187,7 @@ pub fn get_attribute(stream: &Stream, attribute: u32) -> Result<AttributeValue, 
 
 /// Sets an attribute of a stream.
 pub fn set_attribute(stream: &Stream, attribute: u32, value: AttributeValue) -> Result<(), CudaError> {
-    // Refuses what streams do not have.
+    // Refuses attributes that streams do not have.
     get_attribute(stream, attribute)?;
     attributes().entry((stream.device, stream.number)).or_default().insert(attribute, value);
     Ok(())

@@ -1,10 +1,10 @@
 //! A moment in which no other thread of the process runs.
 //!
-//! Pages that change places must keep what other threads write meanwhile. The kernel has no call that copies pages and replaces them
-//! at once, protecting them from writes would raise signals in the program and errors in its system calls, and fault handlers of
-//! one's own (`userfaultfd`) are open to few. What remains is what debuggers and leak detectors do: a helper process, which shares
-//! this one's memory, traces the other threads and stops them. They do not notice, except that some system calls
-//! (`epoll_wait`) return early with `EINTR`, as they do when a program is stopped and goes on.
+//! Pages that change places must keep the writes of other threads meanwhile. The operating system has no call that copies pages and
+//! replaces them at once. To protect them from writes would raise signals in the program and errors in its system calls. Fault handlers of
+//! a process's own (`userfaultfd`) are open to few. So this file does the same as debuggers and leak detectors: a helper process, which
+//! shares this one's memory, traces the other threads and stops them. They do not notice, except that some system calls (`epoll_wait`)
+//! return early with `EINTR`, as they do when a program is stopped and goes on.
 
 use crate::session::connection::signals;
 use libc::{c_int, c_void, pid_t};
@@ -43,13 +43,13 @@ struct Standing {
     signal: c_int,
 }
 
-/// What this thread and the helper use at the same time.
+/// The state that this thread and the helper use at the same time.
 struct Signals {
     state: AtomicU32,
     error: AtomicI32,
 }
 
-/// What the helper works with, and this thread leaves alone meanwhile.
+/// The state that the helper works with, and this thread leaves alone meanwhile.
 struct Task<'a> {
     signals: &'a Signals,
     process: pid_t,

@@ -1,4 +1,4 @@
-//! The streams that are captured: what they have done so far, and what captures forbid.
+//! The streams that are captured: their captured work so far, and the calls that captures forbid.
 
 use crate::abi::capture::{ActiveCapture, CaptureInfo, capture_status};
 use crate::abi::graph::EdgeData;
@@ -18,7 +18,7 @@ static CAPTURES: Mutex<Captures> =
 /// The number of captures: most calls need to know only that it is zero.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// What a capture forbids to threads (`cudaStreamCaptureMode`). The values are those of C.
+/// The calls that a capture forbids to threads (`cudaStreamCaptureMode`). The values are C's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureMode {
     /// Calls that are unsafe are forbidden to all threads.
@@ -41,7 +41,7 @@ impl CaptureMode {
     }
 }
 
-/// What an event stands for that was recorded in a captured stream.
+/// The work that an event stands for that was recorded in a captured stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// The capture.
@@ -54,7 +54,7 @@ pub struct Captured {
 pub(in crate::session) struct Captures {
     pub(in crate::session) last: u64,
     pub(in crate::session) captures: BTreeMap<u64, Capture>,
-    /// By the simulator's number: streams that are captured.
+    /// Captured streams, by the simulator's number.
     pub(in crate::session) streams: BTreeMap<u32, CapturedStream>,
 }
 
@@ -76,7 +76,7 @@ pub(in crate::session) struct Capture {
 pub(in crate::session) struct CapturedStream {
     pub(in crate::session) capture: u64,
     pub(in crate::session) is_blocking: bool,
-    /// What the stream's next operation waits for.
+    /// The dependencies of the stream's next operation.
     pub(in crate::session) dependencies: Vec<Dependency>,
     /// The dependencies as the program was shown them.
     pub(in crate::session) shown: (Vec<u64>, Vec<EdgeData>),
@@ -157,7 +157,7 @@ pub fn require_safe() -> Result<(), CudaError> {
     if count == 0 { Ok(()) } else { Err(CudaError::StreamCaptureUnsupported) }
 }
 
-/// Sets what capture forbids to the calling thread (`cudaStreamCaptureMode`); gives what it was.
+/// Sets the calls that capture forbids to the calling thread (`cudaStreamCaptureMode`); gives the earlier mode.
 pub fn exchange_mode(new: i32) -> Result<i32, CudaError> {
     CaptureMode::of_code(new)?;
     Ok(thread::with(|thread| thread.capture_mode.replace(new)))
@@ -178,8 +178,7 @@ fn status(stream: &Stream) -> Result<Option<Status>, CudaError> {
     }))
 }
 
-/// The state of a stream's capture as programs are told it; with what the stream's next operation waits for if
-/// `with_dependencies`.
+/// The state of a stream's capture as programs are told it, and the dependencies of the stream's next operation if `with_dependencies`.
 pub fn info(stream: &Stream, with_dependencies: bool) -> Result<CaptureInfo, CudaError> {
     let Some(status) = status(stream)? else {
         return Ok(CaptureInfo { status: capture_status::NONE, active: None });
@@ -192,8 +191,8 @@ pub fn info(stream: &Stream, with_dependencies: bool) -> Result<CaptureInfo, Cud
     Ok(CaptureInfo { status: capture_status::ACTIVE, active: Some(active) })
 }
 
-/// What the stream's next operation waits for: addresses of the nodes and of their edges' data, which stay until the stream goes
-/// on, and their number.
+/// The dependencies of the stream's next operation: addresses of the nodes and of their edges' data, which stay until the stream goes on,
+/// and their number.
 fn show_dependencies(stream: &Stream) -> Option<(u64, u64, usize)> {
     let mut captures = lock();
     let stream = captures.streams.get_mut(&stream.number)?;
@@ -201,7 +200,7 @@ fn show_dependencies(stream: &Stream) -> Option<(u64, u64, usize)> {
     Some((stream.shown.0.as_ptr() as u64, stream.shown.1.as_ptr() as u64, stream.shown.0.len()))
 }
 
-/// What an event stands for that is recorded in the stream now; `None` where the stream is not captured.
+/// The work that an event stands for that is recorded in the stream now; `None` where the stream is not captured.
 pub fn record(stream: &Stream) -> Result<Option<Captured>, CudaError> {
     if none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What waits for a node of a graph: another node, or a stream that is captured.
+//! The waits for a node of a graph: by another node, or by a stream that is captured.
 
 use crate::abi::arguments::In;
 use crate::abi::graph::EdgeData;
@@ -19,7 +19,7 @@ impl Dependency {
         Dependency { node, edge: EdgeData::default() }
     }
 
-    /// Dependencies as C has them: arrays of nodes and, where given, of the edges to them.
+    /// Dependencies in C's form: arrays of nodes and, where given, of the edges to them.
     pub fn list(nodes: In<u64>, edges: In<EdgeData>, count: usize) -> Result<Vec<Dependency>, CudaError> {
         let nodes = nodes.array(count)?;
         let edges = if edges.is_null() { vec![EdgeData::default(); count] } else { edges.array(count)? };

@@ -13,7 +13,7 @@ pub struct Event {
     pub device: u32,
     /// The flags of its creation.
     pub flags: u32,
-    /// What it stands for, where it was last recorded in a stream that was captured.
+    /// The work that it stands for, where it was last recorded in a stream that was captured.
     pub captured: Option<Captured>,
 }
 

@@ -1,4 +1,4 @@
-//! Handles that programs hold: numbers that say what they are of, never addresses of anything. A handle that is wrong, or whose object
+//! Handles that programs hold: numbers that tell the kind of their object, never addresses of anything. A wrong handle, or one whose object
 //! is no longer there, is found.
 
 use balar_host::{CudaError, memory};
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a handle is of. The values are part of the handle.
+/// The kind of a handle's object. The values are part of the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "named as CUDA names them")]
@@ -103,7 +103,7 @@ impl<T: Send + 'static> Handles<T> {
         self.lock().insert(self.kind, Box::new(value))
     }
 
-    /// As [`Handles::insert`]: the handle as C has it.
+    /// As [`Handles::insert`], with the handle in C's form.
     pub fn insert_pointer(&self, value: T) -> *mut c_void {
         self.insert(value) as *mut c_void
     }
@@ -114,7 +114,7 @@ impl<T: Send + 'static> Handles<T> {
         removed.map(|entry| *entry).ok_or(CudaError::InvalidResourceHandle)
     }
 
-    /// What the handle is of.
+    /// The object of the handle.
     pub fn get(&self, handle: u64) -> Result<T, CudaError>
     where
         T: Clone,

@@ -1,5 +1,5 @@
-//! The state of the process and of its threads, without what is done with it: what the simulator has told, who is connected, which streams
-//! and events there are, which of them are captured.
+//! The state of the process and of its threads, without the functions that use it: facts from the simulator, connections, streams and
+//! events, and captures.
 
 pub mod captures;
 pub mod connection;

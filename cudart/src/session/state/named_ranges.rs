@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 static SHARED: Mutex<Shared> =
     Mutex::new(Shared { untold: Vec::new(), started: BTreeMap::new(), last: 0, names: Vec::new() });
 
-/// What all threads share.
+/// The state that all threads share.
 pub(in crate::session) struct Shared {
     /// Open ranges that the simulator is to be told of once their threads use it.
     pub(in crate::session) untold: Vec<NamedRange>,
@@ -19,7 +19,7 @@ pub(in crate::session) struct Shared {
 }
 
 impl Shared {
-    /// The names of a thread's ranges that the simulator is to be told of; of all threads' where every thread tells.
+    /// The names of a thread's ranges that the simulator is to be told of; the names of all threads' ranges where every thread tells.
     pub(in crate::session) fn take_untold(&mut self, thread: u32) -> impl Iterator<Item = String> + '_ {
         let its = self.untold.extract_if(.., move |range| range.thread == thread || every_thread_tells());
         its.map(|range| range.name)

@@ -35,7 +35,7 @@ impl Drop for Counted {
     }
 }
 
-/// What a thread knows of the launches that it may post.
+/// A thread's knowledge of the launches that it may post.
 #[derive(Debug, Default)]
 pub struct Posting {
     accepted: Vec<LaunchKind>,
@@ -67,7 +67,7 @@ impl LaunchKind {
             && self.function == launch.function
     }
 
-    /// Are its limits, of which each stands alone, above those of this launch?
+    /// Are its limits, each by itself, above those of this launch?
     fn covers(&self, launch: &Launch) -> bool {
         let fits = |(wanted, accepted): (&u32, u32)| (1..=accepted).contains(wanted);
         launch.grid.iter().zip(self.grid).all(fits) && launch.shared_memory_bytes <= self.shared_bytes
@@ -209,7 +209,7 @@ mod tests {
         assert!(posting.take(0, &launch([3, 1, 1], |l| l.shared_memory_bytes = 0)));
         assert!(posting.take(0, &plain));
         assert!(!posting.take(0, &plain), "as many as may be");
-        // What has been accepted since counts, each limit by itself.
+        // Launches that were accepted since count, each limit by itself.
         posting.returned(0, &launch([1, 9, 1], |_| {}), &DONE, 100);
         assert!(posting.take(0, &launch([4, 9, 1], |_| {})));
         // Work and memory change nothing; a query that says that work is under way is no failure.

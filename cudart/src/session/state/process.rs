@@ -1,4 +1,4 @@
-//! What CUDA keeps for the process: whether it may make calls, and the node that it runs on.
+//! The process's part of CUDA's state: whether it may make calls, and the node that it runs on.
 
 use crate::session::state::visible_devices;
 use balar_host::{CudaError, NodeDescription};
@@ -19,7 +19,7 @@ static LOST: AtomicBool = AtomicBool::new(false);
 static CONNECTING: Mutex<()> = Mutex::new(());
 static RESETS: AtomicU64 = AtomicU64::new(0);
 
-/// What the simulator has told about the node.
+/// The simulator's description of the node.
 pub struct SeenNode {
     /// Its devices that the program sees.
     pub description: NodeDescription,
@@ -63,7 +63,7 @@ pub fn node() -> Option<&'static SeenNode> {
     NODE.get()
 }
 
-/// Waits until no other thread connects. From now on a forked child has copies of what only one process may use.
+/// Waits until no other thread connects. From now on a forked child has copies of state that only one process may use.
 pub fn connecting() -> MutexGuard<'static, ()> {
     static WATCHED: Once = Once::new();
     // SAFETY: the handler does nothing but look at a lock and store to an atomic.
@@ -73,7 +73,7 @@ pub fn connecting() -> MutexGuard<'static, ()> {
     CONNECTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes what the simulator told the first thread that connected.
+/// Takes the description that the simulator gave to the first thread that connected.
 pub fn set_node(node: impl FnOnce() -> SeenNode) -> &'static SeenNode {
     NODE.get_or_init(node)
 }

@@ -1,4 +1,4 @@
-//! What CUDA keeps for each host thread.
+//! Each host thread's part of CUDA's state.
 
 use crate::session::state::named_ranges::OpenRange;
 use crate::session::state::process;

@@ -1,4 +1,4 @@
-//! What a program tells profilers.
+//! A program's messages to profilers.
 
 pub mod named_ranges;
 pub mod profiler;

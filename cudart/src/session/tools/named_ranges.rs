@@ -1,8 +1,8 @@
 //! The named ranges of a program (NVTX), which the simulator is told of as they begin and end.
 //!
-//! A program may name ranges before it uses CUDA, and fork then. So nothing is told, and no tunnel opened, before a thread
-//! makes a call of CUDA; its ranges that are open then are told first. A thread that makes none tells nothing, for the simulation waits for
-//! threads that it knows; but where ranges choose what is timed ([`EVERY_THREAD`](balar_host::tunnel::EVERY_THREAD)), those of every
+//! A program may name ranges before it uses CUDA, and fork then. So nothing is told, and no tunnel opened, before a thread makes a call of
+//! CUDA; its ranges that are open then are told first. A thread that makes no such call tells nothing, for the simulation waits for threads
+//! that it knows. But where ranges choose the timed launches ([`EVERY_THREAD`](balar_host::tunnel::EVERY_THREAD)), the ranges of every
 //! thread count.
 
 use crate::session::connection;

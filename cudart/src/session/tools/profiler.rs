@@ -1,4 +1,4 @@
-//! What a program tells profilers: which part of it is to be measured.
+//! A program's messages to profilers: which part of it is to be measured.
 
 use crate::session::connection;
 use balar_host::call::ProfilerCall;

@@ -1,4 +1,4 @@
-//! What an assembler outside the simulator is given, and what runs where it fails.
+//! The texts that an assembler outside the simulator is given, and the code that runs where it fails.
 
 mod images;
 
@@ -34,10 +34,10 @@ impl Assembler for Fake {
     }
 }
 
-/// What is chosen, or the error that the program gets; and what the user is told.
+/// The chosen code, or the error that the program gets; and the message to the user.
 fn chosen(images: &[&[u8]], capability: (u32, u32), isa: IsaChoice) -> (Result<&'static str, CudaError>, Vec<String>) {
     let fake = Arc::new(Fake::default());
-    let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+    let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>), ..CodeChoice::default() };
     let source = choice.of_images(images, "app", capability);
     let source = source.map_err(|error| error.cuda_error()).map(|source| match source {
         ModuleSource::Ptx(_) => "ptx",
@@ -70,7 +70,7 @@ fn ptx_is_assembled_where_there_is_no_machine_code() {
         (&[&piece], [no_image, Ok("sass"), Ok("sass")], None),
         (&[&piece, PTX], [no_image, Ok("parts"), Ok("parts")], None),
         (&[&piece, mistake], [no_image, Err(CudaError::InvalidPtx), Err(CudaError::InvalidPtx)], None),
-        // What was linked is no piece.
+        // A linked cubin is no piece.
         (&[CUBIN, PTX], [no_image, no_image, no_image], None),
     ] {
         assert_eq!(chosen(images, (7, 0), IsaChoice::Ptx), (ptx, Vec::new()));
@@ -91,7 +91,8 @@ fn parts_that_cannot_be_assembled_run_as_the_texts_that_there_are() {
     let text = |words: &str| ("k.ptx".to_owned(), Arc::from(words));
     let piece = || ModulePart::Cubin(("piece.cubin".to_owned(), CUBIN.into()));
     let run = |isa, words: &str, texts: Option<Vec<NamedText>>| {
-        let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+        let choice =
+            CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>), ..CodeChoice::default() };
         choice.of_parts(vec![piece(), ModulePart::Text(text(words))], texts, (7, 0))
     };
     let Ok(ModuleSource::Machine { cubins, origin }) = run(IsaChoice::Auto, "text", None) else { panic!("parts") };

@@ -1,8 +1,10 @@
 use super::*;
+use crate::code::Replacement;
 use balar_host::CudaError;
 use balar_host::memory::{HOST_BASE, gpu_base};
 use balar_isa::program::Program;
 use balar_protocol::cuda::ProgramId;
+use balar_protocol::detail::KernelPattern;
 use std::collections::BTreeMap;
 
 const TEXT: &str = "
@@ -93,6 +95,16 @@ fn load_source(
     source: &ModuleSource,
     room: &mut Upwards,
 ) -> Result<LoadedModule, LoadError> {
+    load_with(node, (gpu, module), source, room, None)
+}
+
+fn load_with(
+    node: &mut Node,
+    (gpu, module): (usize, u32),
+    source: &ModuleSource,
+    room: &mut Upwards,
+    replacements: Option<&CodeChoice>,
+) -> Result<LoadedModule, LoadError> {
     let request = LoadRequest {
         context: ContextId::first(gpu),
         compute_capability: (7, 0),
@@ -100,6 +112,7 @@ fn load_source(
         source,
         heap_bytes: Some(4096),
         launch_bytes: None,
+        replacements,
     };
     let mut changes = Vec::new();
     let loaded = ModuleLoader::new(&node.tables).load(&request, &mut changes, room);
@@ -165,6 +178,48 @@ fn a_module_is_loaded_for_each_gpu_and_unloaded() {
         node.tables.kernels.find(ContextId::first(1), 3, "use").is_some()
             && node.tables.symbols.find(ContextId::first(1), 3, "both").is_some()
     );
+}
+
+/// The kernel `use` has three instructions, and writes the variable of the program's code.
+#[test]
+fn a_kernel_runs_the_code_that_the_user_gives_it() {
+    let own = ModuleSource::Ptx(vec![("test.ptx".to_owned(), TEXT.into())]);
+    let other = "
+        .version 7.0 .target sm_70 .address_size 64
+        .visible .global .align 4 .u32 counter;
+        .visible .entry use(.param .u64 a, .param .u32 n, .param .align 8 .b8 s[24]) .maxntid 64, 1, 1 {
+            .reg .b32 r; mov.u32 r, 5; st.global.u32 [counter], r; ret;
+        }";
+    let choice = |name: &'static str, text: &str| CodeChoice {
+        isa: crate::code::IsaChoice::Ptx,
+        replacements: vec![Replacement::new(
+            KernelPattern::new(move |kernel| kernel == name),
+            "mine.ptx".to_owned(),
+            text.as_bytes().into(),
+        )],
+        ..CodeChoice::default()
+    };
+    let load = |choice: &CodeChoice| {
+        let (mut node, mut room) = (Node::default(), Upwards::new(0, 9));
+        let loaded = load_with(&mut node, (0, 1), &own, &mut room, Some(choice));
+        let kernel = node.tables.kernels.find(ContextId::first(0), 1, "use");
+        loaded.map(|_| kernel.expect("loaded").expect("decoded").attributes())
+    };
+    let replaced = choice("use", other);
+    let attributes = load(&replaced).expect("it fits");
+    assert_eq!((attributes.maximum_threads, attributes.ptx_version), (64, 70));
+    assert!(replaced.replacements[0].is_used());
+    let unused = choice("absent", other);
+    assert_eq!(load(&unused).expect("it is the program's own").maximum_threads, 96);
+    assert!(!unused.replacements[0].is_used());
+    for (changed, why) in [
+        (other.replace(".entry use", ".entry uses"), "it has no kernel of this name; it has: uses"),
+        (other.replace(".param .u32 n", ".param .u64 n"), "its kernel has other parameters"),
+        (other.replace("counter", "count"), "it has a variable `count`, which the program's code has not"),
+    ] {
+        let error = load(&choice("use", &changed)).expect_err(why).to_string();
+        assert_eq!(error, format!("--code: mine.ptx cannot take the place of the code of use: {why}"));
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) const APPLICATIONS: [Application; 2] = [
 const LUD: &str = "lud";
 /// LULESH, size 22, 50 iterations: cycles of the hardware and of Balar.
 const LULESH_CYCLES: (f64, f64) = (12_454_750.0, 11_896_477.0);
-/// Of lud's time on the hardware, percent, by kernel.
+/// Percent of lud's time on the hardware, by kernel.
 const LUD_SHARES: [(&str, f64); 3] = [("lud_diagonal", 63.0), ("lud_perimeter", 22.0), ("lud_internal", 14.0)];
 
 impl Application {

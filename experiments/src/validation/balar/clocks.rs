@@ -22,9 +22,9 @@ pub(super) const PART: Part = Part {
 const SM_CLOCKS: [u32; 3] = [500, 1312, 1800];
 /// Clocks of the memory, MHz; the first is the node's own.
 const MEMORY_CLOCKS: [u32; 3] = [877, 1200, 1600];
-/// What each step of the SMs' clock makes faster in the study.
+/// The speed-up by each step of the SMs' clock in the study.
 const SPEED_UPS: [f64; 2] = [2.5, 1.3];
-/// What the memory's clock makes faster at most in the study.
+/// The greatest speed-up by the memory's clock in the study.
 const MEMORY_SPEED_UP: f64 = 1.04;
 
 fn points() -> impl Iterator<Item = (u32, u32)> {
@@ -96,7 +96,7 @@ fn speed_ups(subject: &Subject, ratio: &dyn Fn((u32, u32), (u32, u32)) -> Option
     });
     report.tables.push(Table {
         name: "clock_speed_ups",
-        title: "What a faster clock makes of it, beside the study's LULESH (SAND2019-10389, table 3-2)",
+        title: "Speed-up by a faster clock, beside the study's LULESH (SAND2019-10389, table 3-2)",
         columns: vec![
             Column::new("step", "step"),
             Column::new("speed_up", "times as fast"),

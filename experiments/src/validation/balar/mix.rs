@@ -21,7 +21,7 @@ pub(super) const PART: Part = Part {
 /// A kernel of the table.
 struct Kernel {
     name: &'static str,
-    /// What does its work in the workload that stands in for LULESH.
+    /// The kernel with the same work in the workload that stands in for LULESH.
     stand_in: &'static str,
     chart: &'static str,
     /// Its shares on the hardware, percent, in the order of [`CLASSES`].
@@ -49,7 +49,7 @@ const KERNELS: [Kernel; 3] = [
     },
 ];
 
-/// The classes of the table: the name of each in print and as a quantity, and what it is; `None`: slots without an active thread.
+/// The classes of the table: the name of each in print and as a quantity, and its instructions; `None`: slots without an active thread.
 const CLASSES: [(&str, &str, Option<InstructionClass>); 7] = [
     ("FP32", "share of FP32", Some(InstructionClass::Single)),
     ("FP64", "share of FP64", Some(InstructionClass::Double)),
@@ -73,7 +73,7 @@ fn report(selection: &Selection, runs: &Runs<ProgramFigures, Job>, report: &mut 
     let found = runs.get(&subject.job(Vec::new(), true));
     let mut rows = Vec::new();
     let mut largest: Option<(f64, &str, &str)> = None;
-    // PTX has other instructions than what the hardware counts.
+    // PTX has other instructions than those that the hardware counts.
     let is_comparable = subject.is_lulesh() && found.is_some_and(ProgramFigures::is_machine_code);
     for kernel in &KERNELS {
         // The launched function of LULESH has a suffix.

@@ -13,7 +13,7 @@ pub(super) const SHOCK: &str = "shock";
 /// Launches of LULESH in the study: 28 in each of 50 iterations.
 pub(super) const LULESH_LAUNCHES: usize = 1400;
 
-/// What runs where the study ran LULESH.
+/// The program that runs where the study ran LULESH.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     /// LULESH, by the words of its command.
@@ -23,7 +23,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// LULESH where the user has it; `None` where what runs was not asked for.
+    /// LULESH where the user has it; `None` where the program was not asked for.
     pub fn of(selection: &Selection) -> Option<Subject> {
         let command = selection.commands.get(LULESH);
         let subject = command.map_or(Subject::StandIn, |command| Subject::Lulesh(command.clone()));
@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// What tables must say of it.
+    /// The note about it below tables.
     pub fn note(&self) -> Option<String> {
         let text = "shock stands in for LULESH: hydrodynamics on as many elements (edge 22), 2 time steps, kernels of \
                     our own. Its figures are not LULESH's and are not compared; --lulesh COMMAND runs LULESH.";

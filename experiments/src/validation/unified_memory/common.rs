@@ -1,4 +1,4 @@
-//! What the parts of the study of unified memory have in common.
+//! The common part of the studies of unified memory.
 
 use super::Figures;
 pub(super) use crate::validation::report::Compared;
@@ -20,11 +20,11 @@ pub(super) const OF_REPORT: &str = "report of the UVMSmart study";
 
 /// A part of the study.
 pub(super) struct Part {
-    /// Its name, and what it compares.
+    /// Its name, and its comparisons.
     pub description: PartDescription,
     /// The runs that it needs.
     pub points: fn(&Selection) -> Vec<Point>,
-    /// What they show.
+    /// Adds its tables and charts to the report.
     pub report: fn(&Selection, &Runs<Figures>, &mut Report),
 }
 

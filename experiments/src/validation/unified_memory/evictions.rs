@@ -34,8 +34,8 @@ const POLICIES: [Policies; 5] = [
 
 const TREE: &Policies = &POLICIES[3];
 
-/// What UVMSmart's logs have of a program at 110 %: us and pages thrashed, by [`POLICIES`]; and us at 100, 110, 125 and 150 % with the tree's
-/// policies.
+/// The figures in UVMSmart's logs of a program at 110 %: us and pages thrashed, by [`POLICIES`]; and us at 100, 110, 125 and 150 % with the
+/// tree's policies.
 struct Logged {
     program: &'static str,
     at_110: [Option<(f64, u32)>; 5],
@@ -96,7 +96,7 @@ const LOGGED_REMOTE: [(&str, [f64; 4]); 6] = [
     ("ra", [33_693.0, 7336.0, 8212.0, 33_693.0]),
 ];
 
-/// Managed memory of the study's programs, each allocation rounded up, KiB: what its percentages refer to.
+/// Managed memory of the study's programs, each allocation rounded up, KiB: its percentages refer to these sizes.
 const FOOTPRINTS_KIB: [(&str, u64); 6] =
     [("backprop", 17_984), ("bfs", 9984), ("FDTD-2D", 18_496), ("hotspot", 12_288), ("nw", 8320), ("ra", 12_288)];
 

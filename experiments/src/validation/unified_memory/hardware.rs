@@ -25,7 +25,7 @@ fn points(selection: &Selection) -> Vec<Point> {
     chosen(selection).map(|program| program.point(HARDWARE_NODE, &[])).collect()
 }
 
-/// A program, and what its run shows.
+/// A program, and the figures of its run.
 type Row<'a> = (&'static Program, Option<&'a Figures>);
 
 fn report(selection: &Selection, runs: &Runs<Figures>, report: &mut Report) {
@@ -116,7 +116,7 @@ fn transfers(rows: &[Row<'_>]) -> Table {
     });
     Table {
         name: "hardware_transfers",
-        title: "Batches of faults beside nvprof's fault groups, and what came to the GPU",
+        title: "Batches of faults beside nvprof's fault groups, and bytes to the GPU",
         columns: vec![
             Column::new("program", "program"),
             Column::new("batches", "batches"),

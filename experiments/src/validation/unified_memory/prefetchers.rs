@@ -1,4 +1,4 @@
-//! What prefetchers do: beside UVMSmart's logs, and beside the same programs without unified memory (figure 4 of the study).
+//! The effect of prefetchers: beside UVMSmart's logs, and beside the same programs without unified memory (figure 4 of the study).
 
 use super::common::{APPLICATIONS, Application, Compared, OF_UVMSMART, Part, STUDY_NODE, owned};
 use super::{Figures, program_named};
@@ -20,7 +20,7 @@ pub(super) const PART: Part = Part {
 /// The study's prefetchers, as topologies name them.
 const PREFETCHERS: [&str; 4] = ["None", "Random", "SequentialLocal", "Tree"];
 
-/// What UVMSmart's logs have of a program: kernel time with 45 us for each fault, faults, and TLB hits, for each prefetcher.
+/// The figures in UVMSmart's logs of a program: kernel time with 45 us for each fault, faults, and TLB hits, for each prefetcher.
 struct Logged {
     program: &'static str,
     us: [f64; 4],
@@ -144,7 +144,7 @@ fn beside_uvmsmart(logs: &[&Logged], runs: &Runs<Figures>, report: &mut Report) 
         notes.push(format!("TLB hits: {mean:+.1} points on average"));
     }
     notes.push(
-        "UVMSmart's time is that of its kernels and 45 us for each fault; it simulates a GTX 1080 Ti, not a V100"
+        "UVMSmart's time is the time of its kernels and 45 us for each fault; it simulates a GTX 1080 Ti, not a V100"
             .to_owned(),
     );
     report.tables.push(Table {

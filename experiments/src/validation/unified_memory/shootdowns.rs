@@ -1,4 +1,4 @@
-//! What a shootdown of TLB entries drops: figures 5 and 6 of the study.
+//! The entries that a TLB shootdown drops: figures 5 and 6 of the study.
 
 use super::Figures;
 use super::common::{APPLICATIONS, Application, Compared, OF_REPORT, Part};

@@ -94,7 +94,7 @@ pub(super) const BANDWIDTH: Part = Part {
     report: bandwidth,
 };
 
-/// Elements of the launches whose difference is measured; that removes what a launch costs.
+/// Elements of the launches whose difference is measured; the difference removes the cost of a launch.
 const LARGE: &str = "3145728";
 const SMALL: &str = "1048576";
 /// GHz of the card.
@@ -109,8 +109,8 @@ struct Stream {
     block: &'static str,
 }
 
-/// Names of gpu-stream's kernels, the operation of the workload `stream`, and words of an element. Its other kernels read what `stream` has no
-/// kernel for.
+/// Names of gpu-stream's kernels, the operation of the workload `stream`, and words of an element. `stream` has no kernel with the accesses
+/// of its other kernels.
 const OPERATIONS: [(&str, &str, f64); 3] = [("init", "write", 1.0), ("read", "read", 1.0), ("scale", "scale", 2.0)];
 const BLOCKS: [&str; 5] = ["64", "128", "256", "512", "1024"];
 

@@ -1,4 +1,4 @@
-//! The parts that are recorded: what was simulated on a date beside the hardware's figures.
+//! The recorded parts: simulated figures of a date beside the hardware's figures.
 
 use crate::validation::agreement::{Agreement, error_percent};
 use crate::validation::recorded::{self, DATE, Row, Rows};
@@ -12,13 +12,13 @@ pub(super) struct Recorded {
     rows: &'static Rows,
     title: &'static str,
     subject: &'static str,
-    /// What is compared.
+    /// The compared quantity.
     quantity: fn(&Row) -> String,
     unit: fn(&Row) -> String,
     /// Whether Accel-Sim's errors are known.
     has_accel_sim: bool,
     how: &'static str,
-    /// What rows are gathered by in a table of its own; nothing where all are one.
+    /// The groups of rows in a table of its own; nothing where all rows are one group.
     groups: Option<Groups>,
 }
 
@@ -98,7 +98,7 @@ pub(super) const COUNTERS: Recorded = Recorded {
 };
 
 impl Recorded {
-    /// Adds what was recorded of the chosen rows.
+    /// Adds the recorded figures of the chosen rows.
     pub fn report(&self, selection: &Selection, report: &mut Report) {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| selection.has_program(&row.name)).collect();
         if let Some(groups) = &self.groups

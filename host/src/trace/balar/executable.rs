@@ -1,8 +1,8 @@
 //! The code in a CUDA executable: the fatbin containers of its section `.nv_fatbin`.
 
-/// What an ELF file begins with.
+/// The first bytes of an ELF file.
 pub(super) const ELF_MAGIC: &[u8] = b"\x7fELF";
-/// What a fatbin container begins with.
+/// The first bytes of a fatbin container.
 const CONTAINER_MAGIC: u32 = 0xba55_ed50;
 
 /// The containers of a 64-bit ELF file.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Name of the file of calls.
 const CALLS: &str = "cuda_calls.trace";
 
-/// What some editors begin a text with.
+/// The character that some editors begin a text with.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Code, with the name that messages give it.
@@ -29,7 +29,7 @@ pub struct BalarTrace {
     pub(super) images: Vec<Image>,
 }
 
-/// An error of a line, with what a message shows of it.
+/// An error of a line, with the part of the line that a message shows.
 #[derive(Debug)]
 pub struct LineError {
     /// The file.
@@ -38,7 +38,7 @@ pub struct LineError {
     pub text: String,
     /// The bytes of it that the error is about.
     pub at: Range<usize>,
-    /// What is wrong, and what was expected.
+    /// The mistake, and the expected text.
     pub problem: String,
     /// The line, counted from 1.
     pub line: usize,

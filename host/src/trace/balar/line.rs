@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
-/// What is wrong with a line.
+/// A mistake in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// Where in the line, bytes.
     pub at: Range<usize>,
-    /// What is wrong, and what was expected.
+    /// The mistake, and the expected text.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct LaunchLine {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Argument {
-    /// As it is written.
+    /// The value as it is written.
     pub text: String,
     /// Bytes of the parameter.
     pub bytes: u32,

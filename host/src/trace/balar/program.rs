@@ -20,13 +20,13 @@ enum Step {
     Load(usize),
     /// At this line.
     Line(usize),
-    /// Waits for what is still under way.
+    /// Waits for work that is still under way.
     Synchronize,
     Exit,
     Ended,
 }
 
-/// Replays a Balar trace: loads its code, makes its calls, and compares what comes back with the recorded files.
+/// Replays a Balar trace: loads its code, makes its calls, and compares the results with the recorded files.
 pub struct BalarReplay {
     trace: BalarTrace,
     step: Step,

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub struct Greeting {
     pub role: Role,
     pub program_number: u64,
-    /// As the kernel numbers it.
+    /// Its number, by the operating system's kernel.
     pub thread: u32,
     pub program: String,
 }
@@ -41,7 +41,7 @@ pub enum State {
     Running,
     /// Its thread is in a call.
     Calling,
-    /// Its thread has posted a call, which has not returned. Nobody looks at the connection meanwhile: what has come waits its turn.
+    /// Its thread has posted a call, which has not returned. The connection is not read meanwhile: arrived frames wait their turn.
     Posted,
 }
 
@@ -83,7 +83,8 @@ pub struct Connection {
     /// How long is long.
     pub patience: Duration,
     preamble_seen: bool,
-    /// Was its last call posted? Then its thread may have made more, which come before what other threads of the process do now.
+    /// Was its last call posted? Then its thread may have made more calls, which come before the current acts of other threads of the
+    /// process.
     pub is_ahead: bool,
     /// How many more operations its thread can add to streams without waiting.
     pub queue_room: usize,
@@ -127,7 +128,7 @@ impl Connection {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Accesses)
     }
 
-    /// Is this a connection by which the process asks about the node, and of none of its threads?
+    /// Is this a connection by which the process asks about the node, and no connection of a thread?
     pub fn asks_about_node(&self) -> bool {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Management)
     }
@@ -143,7 +144,7 @@ impl Connection {
         matches!(self.state, State::Running) && self.socket.buffer().has_frame()
     }
 
-    /// Reads what has arrived; returns `false` at the end of the connection.
+    /// Reads arrived bytes; returns `false` at the end of the connection.
     ///
     /// # Errors
     ///
@@ -346,7 +347,7 @@ impl Payload {
         Ok(Payload { bytes, filled: 0 })
     }
 
-    /// Takes what belongs to it of a piece of the ring; returns how much that is.
+    /// Takes its own part of a piece of the ring; returns how much that is.
     fn take(&mut self, pages: &SharedPages, position: u64, bytes: usize) -> usize {
         let Some(rest) = Arc::get_mut(&mut self.bytes).and_then(|all| all.get_mut(self.filled..)) else { return 0 };
         let now = bytes.min(rest.len());

@@ -25,7 +25,7 @@ use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use balar_protocol::ProcessId;
 use connection::{Arrival, Connection, Greeting, ReplyData, State};
 use listener::{Accepted, Listener};
-use process::{Process, Sleep};
+use process::{Process, Sleep, is_stopped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +33,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a thread may run without a call while others wait in theirs, before simulated time goes on without it.
@@ -49,6 +50,8 @@ const MAXIMUM_NEW: usize = 64;
 const MAXIMUM_POSTED: usize = 64;
 /// How long such a connection may say nothing while others wait for its place.
 const GREETING_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the rest of a message may take before the user hears that its process is stopped.
+const STOPPED_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The parts of a server.
 pub struct ServerOptions {
@@ -61,7 +64,7 @@ pub struct ServerOptions {
     /// The other side of the run.
     pub control: Control,
     /// Receives messages for the user, line by line.
-    pub report: Box<dyn Fn(&str) + Send>,
+    pub report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -78,7 +81,7 @@ struct Program {
     /// Host functions to run; the first one is under way where `called_back` says so.
     callbacks: VecDeque<u64>,
     called_back: bool,
-    /// What goes with the next reply to any thread of it.
+    /// The data for the next reply to any thread of it.
     data: ReplyData,
     /// It has said that it comes to its end; one that was killed has not.
     said_goodbye: bool,
@@ -196,11 +199,25 @@ impl Server {
             if peer.uid != rustix::process::geteuid() {
                 continue;
             }
-            let control = self.options.control.clone();
-            let give_up: GiveUp = Arc::new(move || control.is_stopping());
+            let give_up = self.give_up(peer.pid);
             self.accepted += 1;
             self.connections.push(Connection::new(self.accepted, descriptor, peer.pid, give_up));
         }
+    }
+
+    /// When to stop waiting for bytes of a process, in the middle of a message. The user hears of a process that cannot send them.
+    fn give_up(&self, process: Pid) -> GiveUp {
+        let (control, report) = (self.options.control.clone(), Arc::clone(&self.options.report));
+        let is_told = AtomicBool::new(false);
+        Arc::new(move |waited| {
+            if waited >= STOPPED_PATIENCE && is_stopped(process) && !is_told.swap(true, Ordering::Relaxed) {
+                let number = process.as_raw_nonzero();
+                report(&format!(
+                    "process {number} is stopped in the middle of a call: the node waits until it goes on (kill -CONT {number})"
+                ));
+            }
+            control.is_stopping()
+        })
     }
 
     /// Ends connections that stay silent while others wait for their place, so that opening connections without end blocks nobody.
@@ -425,7 +442,7 @@ impl Server {
         requests.sort_unstable();
         let mut found = None;
         for (_, _, number) in requests {
-            // What came before may have ended this one.
+            // An earlier request may have ended this connection.
             let Some(index) = self.index_of(number) else { continue };
             match self.look_at(index) {
                 Ok(None) => {}
@@ -476,7 +493,7 @@ impl Server {
             self.waiting_since = None;
             return false;
         }
-        // One that sleeps may have touched a page: whoever sees that is about to say so.
+        // A thread that sleeps may have touched a page: the thread that sees that is about to say so.
         let mut busy = busy;
         busy.extend((0..self.connections.len()).filter(|&index| self.connections[index].sees_accesses()));
         let sleep = |index: &usize| -> Option<Sleep> {

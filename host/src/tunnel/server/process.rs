@@ -77,6 +77,14 @@ impl Process {
     }
 }
 
+/// Is the process stopped, by a signal or by a debugger?
+pub fn is_stopped(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
+    // The name in parentheses may hold anything, a parenthesis too.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
 fn folder_of_threads(process: Pid) -> String {
     format!("/proc/{}/task", process.as_raw_nonzero())
 }
@@ -135,6 +143,27 @@ mod tests {
             assert!(own.has_more_threads(3));
             together.wait();
         });
+    }
+
+    #[test]
+    fn a_stopped_process_is_told_from_one_that_sleeps() {
+        use rustix::process::{Signal, kill_process};
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let process = Pid::from_child(&child);
+        let becomes = |stopped: bool| {
+            (0..10_000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                is_stopped(process) == stopped
+            })
+        };
+        assert!(!is_stopped(process));
+        kill_process(process, Signal::STOP).expect("ours");
+        assert!(becomes(true));
+        kill_process(process, Signal::CONT).expect("ours");
+        assert!(becomes(false));
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert!(!is_stopped(process));
     }
 
     #[test]

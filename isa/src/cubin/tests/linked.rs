@@ -13,7 +13,7 @@ fn symbol(name: &'static str, info: u8, section: u16, value: u64, bytes: u64) ->
     TestSymbol { name, info, other: 0, section, value, bytes }
 }
 
-/// A file with a function of its own, one that others may have as well, three constants behind a byte, and what it does not define.
+/// A file with a function of its own, a function that other files may have as well, three constants behind a byte, and undefined names.
 fn piece(function: &'static str, constant: &'static str, undefined: &'static str) -> TestFile {
     let section =
         |name, kind, info, alignment, data| TestSection { name, kind, flags: 2, info, alignment, data, bytes: None };

@@ -48,7 +48,7 @@ impl TestFile {
         self.symbols.iter_mut().find(|symbol| symbol.name == name).expect("the symbol")
     }
 
-    /// The file's bytes: header, what sections hold, the table of sections.
+    /// The file's bytes: header, contents of sections, the table of sections.
     pub fn bytes(&self) -> Vec<u8> {
         let mut names = vec![0];
         let mut symbols = vec![0; 24];
@@ -121,7 +121,7 @@ pub fn record(number: u8, payload: &[u32]) -> Vec<u8> {
     record
 }
 
-/// A record of attributes with a small value: of form 1 none, 2 a byte, 3 two bytes.
+/// A record of attributes with a small value: form 1 has none, 2 a byte, 3 two bytes.
 pub fn small_record(form: u8, number: u8, value: u16) -> Vec<u8> {
     let [low, high] = value.to_le_bytes();
     vec![form, number, low, high]

@@ -16,8 +16,8 @@ use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 /// implementation; short, so that little time is lost, and long enough for other warps to issue.
 const SUSPENSION_NANOSECONDS: u32 = 40;
 
-/// `cp.async`: the first source is the address in device memory, the second that in shared memory (32 bits, or 64 where
-/// `wide[1]`), the third the number of bytes to read; what is left of the copy is zero. Lanes of the predicate read nothing.
+/// `cp.async`: the first source is the address in device memory, the second the address in shared memory (32 bits, or 64 where `wide[1]`),
+/// the third the number of bytes to read; the rest of the copy is zero. Lanes of the predicate read nothing.
 pub(in crate::interpreter) fn copy(
     instruction: &Instruction,
     warp: &mut WarpState,

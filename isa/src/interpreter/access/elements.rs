@@ -1,4 +1,4 @@
-//! The elements of what an instruction loads or stores, between registers and their places in memory.
+//! The elements of loads and stores, between registers and their places in memory.
 
 use crate::execution::LaneValues;
 use crate::interpreter::bodies::{extend, write_element};

@@ -94,8 +94,8 @@ fn read_machine_addresses(
     }
 }
 
-/// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
-/// gives the mask of the others.
+/// Fills in the access. Generic addresses that are not in the first lane's space are left for a step of their own; gives the mask of their
+/// lanes.
 #[inline(always)]
 pub(in crate::interpreter) fn describe(
     instruction: &Instruction,
@@ -115,7 +115,7 @@ pub(in crate::interpreter) fn describe(
     describe_generic(access)
 }
 
-/// Finds the space of generic addresses; gives the mask of the lanes in it, of which there is at least one.
+/// Finds the space of generic addresses; gives the mask of the lanes in it. There is at least one.
 fn describe_generic(access: &mut MemoryAccess) -> u32 {
     let mask = access.mask;
     access.space = space_of(access.addresses[mask.trailing_zeros() as usize]);
@@ -245,7 +245,7 @@ fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut La
     Ok(())
 }
 
-/// What `ATOMS.CAST` says: whether it has stored, which it has where it found what it expected.
+/// The result of `ATOMS.CAST`: whether it has stored, as it does where it found the expected value.
 fn write_success(instruction: &Instruction, registers: &mut Registers, constants: &[Row], old: &LaneValues, mask: u32) {
     let width = (instruction.memory.wide[0], true);
     let expected = read_element(registers, constants, instruction.sources[1], width);

@@ -1,4 +1,4 @@
-//! What reaches memory: loads, stores, atomics, textures, copies, and what computes addresses for them.
+//! Instructions that reach memory: loads, stores, atomics, textures, copies, and instructions that compute their addresses.
 
 pub(crate) mod address;
 pub(crate) mod asynchronous;

@@ -150,8 +150,8 @@ fn answer(image: &Image, query: Query) -> u32 {
     }
 }
 
-/// Reads one texel for each lane that has an address; what the others have in `values` is left. The instruction's first such access is
-/// the one that it describes, those after it are further ones.
+/// Reads one texel for each lane that has an address, and leaves the `values` of other lanes. The instruction describes its first such
+/// access; later ones are further accesses.
 fn read_texels(
     image: &Image,
     context: &mut StepContext,

@@ -93,7 +93,7 @@ fn zero_of_sum(a: f64, b: f64, direction: u32) -> f64 {
     }
 }
 
-/// x + y, of values with at most 106 bits; `None` where it is zero.
+/// x + y, for values with at most 106 bits; `None` where it is zero.
 fn sum(x: Exact, y: Exact, direction: u32) -> Option<f64> {
     let (x, y) = (x.with_top_at(126), y.with_top_at(126));
     let (large, small) = if (x.exponent, x.significand) >= (y.exponent, y.significand) { (x, y) } else { (y, x) };

@@ -5,7 +5,7 @@ use crate::interpreter::bodies::LaneOperation;
 use crate::interpreter::integer::fixed_operations;
 use std::marker::PhantomData;
 
-/// What single-precision operations return for not-a-number on NVIDIA's GPUs (CUDA C programming guide, floating point).
+/// The not-a-number of single-precision operations on NVIDIA's GPUs (CUDA C programming guide, floating point).
 pub(crate) const SINGLE_NAN: f32 = f32::from_bits(0x7fff_ffff);
 /// The not-a-number that an invalid double-precision operation makes (`CUDART_NAN`).
 pub(crate) const DOUBLE_NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
@@ -318,13 +318,13 @@ fixed_operations! {
     };
 }
 
-/// The high word of a double, subnormals flushed: what the instructions for starting values read.
+/// The high word of a double, subnormals flushed: the operand of the instructions for starting values.
 pub(crate) fn high_word(value: f64) -> f64 {
     let value = f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000);
     if value.abs() < f64::MIN_POSITIVE { f64::from_bits(value.to_bits() & (1 << 63)) } else { value }
 }
 
-/// What they return: the high word, one encoding of not-a-number.
+/// The result of these instructions: the high word, one encoding of not-a-number.
 pub(crate) fn starting_value(value: f64) -> f64 {
     if value.is_nan() { f64::from_bits(0x7fff_ffff_0000_0000) } else { high_word(value) }
 }

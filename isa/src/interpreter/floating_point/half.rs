@@ -4,7 +4,7 @@ use super::float::flush;
 use crate::interpreter::bodies::LaneOperation;
 use crate::interpreter::integer::fixed_operations;
 
-/// What half-precision operations return for not-a-number.
+/// The not-a-number of half-precision operations.
 const HALF_NAN: u16 = 0x7fff;
 
 /// The value of a half.

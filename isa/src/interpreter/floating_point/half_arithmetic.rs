@@ -10,7 +10,7 @@ use crate::interpreter::bodies::LaneOperation;
 use crate::interpreter::integer::fixed_operations;
 use std::marker::PhantomData;
 
-/// What operations of both formats return for not-a-number.
+/// The not-a-number of operations in both formats.
 const NAN: u16 = 0x7fff;
 const SIGN: u16 = 0x8000;
 
@@ -200,13 +200,13 @@ impl<F: HalfFunction, T: Format, const PLAIN: bool> LaneOperation for HalfPair<F
     }
 }
 
-/// What `min` and `max` are asked for: bits of the immediate.
+/// The modifiers of `min` and `max`: bits of the immediate.
 pub(crate) mod extremum_mode {
     /// The larger.
     pub const MAXIMUM: u32 = 1;
     /// Not-a-number wins.
     pub const NAN: u32 = 2;
-    /// Of absolute values.
+    /// Takes absolute values.
     pub const ABSOLUTE: u32 = 4;
     /// The sign is that of the product.
     pub const XOR_SIGN: u32 = 8;

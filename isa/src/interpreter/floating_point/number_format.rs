@@ -1,6 +1,6 @@
 //! Binary floating-point formats: values taken apart, and exact values rounded to a format.
 
-/// What a format's largest exponent means.
+/// The meaning of a format's largest exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Specials {
     /// Infinities and not-a-numbers.
@@ -46,7 +46,7 @@ pub(crate) struct Exact {
     pub exponent: i32,
 }
 
-/// What the bits of a format stand for.
+/// The value of a format's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Finite(Exact),
@@ -68,7 +68,7 @@ const fn ieee(exponent: u32, fraction: u32) -> Format {
 impl Format {
     pub const F64: Format = ieee(11, 52);
     pub const F32: Format = ieee(8, 23);
-    /// As it stands in the upper 19 bits of a register.
+    /// TF32, which lies in the upper 19 bits of a register.
     pub const TF32: Format = ieee(8, 10);
     pub const BF16: Format = ieee(8, 7);
     pub const F16: Format = ieee(5, 10);
@@ -86,7 +86,7 @@ impl Format {
         1 << (self.fraction + self.exponent)
     }
 
-    /// The bits of infinity; of the largest number's successor where there is none.
+    /// The bits of infinity; the bits of the largest number's successor where there is none.
     pub const fn infinity(self) -> u64 {
         match self.specials {
             Specials::Ieee => ((1 << self.exponent) - 1) << self.fraction,
@@ -110,7 +110,7 @@ impl Format {
         if negative { bits | self.sign() } else { bits }
     }
 
-    /// What the bits stand for.
+    /// The value of the bits.
     pub fn value(self, bits: u64) -> Value {
         let negative = bits & self.sign() != 0;
         let magnitude = bits & (self.sign() - 1);

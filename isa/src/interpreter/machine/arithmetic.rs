@@ -50,7 +50,7 @@ where
     }
 }
 
-/// What sums do beside adding: bits of the immediate.
+/// The work of sums beside adding: bits of the immediate.
 pub(crate) mod sum {
     /// Negative sources are inverted, not negated, and the source predicates are added: `.X`.
     pub const EXTENDED: u32 = 1;
@@ -154,7 +154,7 @@ pub(crate) mod product {
     pub const LOW: u8 = 0;
     /// The upper 32 bits of the sum with a pair: `IMAD.HI`.
     pub const HIGH: u8 = 1;
-    /// All 64 bits, of a pair: `IMAD.WIDE`.
+    /// All 64 bits, in a pair: `IMAD.WIDE`.
     pub const WIDE: u8 = 2;
 }
 

@@ -1,4 +1,4 @@
-//! Comparisons of machine code: of upper halves after lower ones, and of floats with signs.
+//! Comparisons of machine code: comparisons of upper halves after lower ones, and of floats with signs.
 
 use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 /// comparisons by these sets: 3 is less or equal.
 pub(crate) use crate::interpreter::compare::outcome;
 
-/// Sets the two predicates of a comparison: what it found, and the opposite, each combined with the source predicate.
+/// Sets the two predicates of a comparison: its result, and the opposite, each combined with the source predicate.
 #[inline(always)]
 fn set_predicates(instruction: &Instruction, registers: &mut Registers, truth: u32, mask: u32) {
     let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
@@ -23,8 +23,8 @@ fn set_predicates(instruction: &Instruction, registers: &mut Registers, truth: u
     registers.set_predicate(instruction.predicate_destinations[1], combined(how, !truth, other), mask);
 }
 
-/// Integers, which bit `EXTENDED` of the immediate makes the upper halves of 64-bit ones: where these are equal, the second source
-/// predicate, what the comparison of the lower halves found, says.
+/// Integers. Bit `EXTENDED` of the immediate makes them the upper halves of 64-bit ones: where these are equal, the second source predicate
+/// decides, which has the result of the comparison of the lower halves.
 pub(crate) struct CompareIntegers<T>(PhantomData<T>);
 
 /// The comparison goes by that of the lower halves.
@@ -109,8 +109,8 @@ impl<T: Compared, const FLUSH: bool> Body for CompareFloats<T, FLUSH> {
     }
 }
 
-/// `DSETP.MIN` and `DSETP.MAX`: the first predicate is true where the first double is the smaller (larger) one, a number before what is
-/// none and -0 before +0; the second where both are no numbers, of which code takes the second one, quieted.
+/// `DSETP.MIN` and `DSETP.MAX`. The first predicate is true where the first double is the smaller (larger) one, a number before a
+/// not-a-number and -0 before +0. The second is true where both are not-a-numbers; code then takes the second one, quieted.
 pub(crate) struct ChooseDouble<const LARGER: bool>;
 
 impl<const LARGER: bool> Body for ChooseDouble<LARGER> {
@@ -243,7 +243,7 @@ impl Body for CheckDivision {
     }
 }
 
-/// What a comparison is combined by, from its field.
+/// The operation that combines a comparison with the predicate, from its field.
 pub(crate) const fn combination(code: u64) -> u32 {
     match code {
         0 => combine::AND,

@@ -10,7 +10,7 @@ use crate::sass::INSTRUCTION_BYTES;
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 
-/// What an instruction does to where the lanes of its warp are. `immediate` is the number of the convergence barrier.
+/// The effect of an instruction on the places of the warp's lanes. `immediate` is the number of the convergence barrier.
 pub(crate) fn converge(
     kind: ConvergenceKind,
     program: &Program,

@@ -11,7 +11,7 @@ use crate::operation::Instruction;
 use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
-/// What of a source is used: 0 its two halves.
+/// The halves of a source that are used: 0 both of them.
 pub(crate) mod halves {
     /// All of it, a single.
     pub const SINGLE: u32 = 1;
@@ -22,7 +22,7 @@ pub(crate) mod halves {
     /// Where that of source `n` stands in the immediate: from this bit plus 2 `n` on. Below is a
     /// [`half_mode`](crate::interpreter::floating_point::half_arithmetic::half_mode).
     pub const SHIFT: u32 = 8;
-    /// The result is a single, of the lower halves.
+    /// The result is a single, computed from the lower halves.
     pub const SINGLE_RESULT: u32 = 1 << 16;
     /// Comparisons: the first predicate is true where both halves' are.
     pub const AND: u32 = 1 << 17;
@@ -30,7 +30,7 @@ pub(crate) mod halves {
     pub const ONE: u32 = 1 << 18;
 }
 
-/// What an instruction computes of up to three values.
+/// The operation of an instruction on up to three values.
 pub(crate) mod operation {
     pub const ADD: u8 = 0;
     pub const MULTIPLY: u8 = 1;

@@ -103,7 +103,7 @@ impl Body for SignLogic {
 /// Predicates of a thread that machine code names, the first of them in the lowest bit.
 pub(crate) const PREDICATES: usize = 7;
 
-/// `P2R`: the byte at bit `offset` of the first source gets the predicates, the first of which is given, under a mask, the second source.
+/// `P2R`: the byte at bit `offset` of the first source gets the predicates from the given one on, under a mask, the second source.
 pub(crate) struct PredicatesToRegister<const FIRST: u8>;
 
 impl<const FIRST: u8> Body for PredicatesToRegister<FIRST> {
@@ -137,8 +137,8 @@ impl<const FIRST: u8> Body for RegisterToPredicates<FIRST> {
     }
 }
 
-/// A predicate that a vote sets to what it found, or the lanes for which its source is true: `VOTE` with both results. The immediate is
-/// of [`vote`](crate::interpreter::collective::vote).
+/// A predicate with the result of a vote, and the lanes for which its source is true: `VOTE` with both results. The immediate is one of
+/// [`vote`](crate::interpreter::collective::vote).
 pub(crate) struct VoteWithBallot;
 
 impl Body for VoteWithBallot {
@@ -156,7 +156,7 @@ impl Body for VoteWithBallot {
     }
 }
 
-/// `B2R.RESULT`: what a reduction at a barrier found, and whether that is not zero.
+/// `B2R.RESULT`: the result of a reduction at a barrier, and whether that is not zero.
 pub(crate) struct BarrierResult;
 
 impl Body for BarrierResult {
@@ -258,8 +258,8 @@ impl Body for VirtualIdentity {
     }
 }
 
-/// `LDC` of a bank that the program has: its words lie in rows of the constants, from the instruction's `operand_list` on, as many as
-/// the immediate says. What lies beyond is zero.
+/// `LDC` of a bank that the program has: its words lie in rows of the constants, from the instruction's `operand_list` on, as many as the
+/// immediate says. Words beyond are zero.
 pub(crate) struct LoadBank;
 
 impl Body for LoadBank {

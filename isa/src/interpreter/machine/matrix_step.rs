@@ -36,7 +36,7 @@ pub(crate) mod step {
 /// which have the upper rows and the left columns, and 16 more, which have the lower rows and the right columns. Sources are pairs of
 /// registers: A, B and C.
 ///
-/// A step reads all of A and B, and computes what its destination holds:
+/// A step reads all of A and B, and computes the elements that its destination holds:
 ///
 /// ```text
 ///  D of singles, C of either         D of halves
@@ -71,7 +71,7 @@ impl Body for MatrixStep {
 /// A pair of registers: each lane has four halves, or two singles.
 type Pair = [[u32; LANES]; 2];
 
-/// What a step reads, negated where it is to be.
+/// The operands of a step, negated where they are to be.
 struct Operands {
     a: Pair,
     b: Pair,
@@ -246,7 +246,7 @@ fn side_of(values: &[u32; LANES], side: usize) -> &[u32; SIDE] {
     if side == 0 { lower } else { upper }.try_into().expect("half the lanes")
 }
 
-/// What [`widened`] says of a finite half; a single that is not finite of another.
+/// As [`widened`], for a finite half; another half becomes a single that is not finite.
 #[inline(always)]
 fn widened_if_finite(half: u32) -> u32 {
     let apart = Apart::new(half);
@@ -286,7 +286,7 @@ fn take_rows(others: u32, words: &mut Pair) {
     }
 }
 
-/// What one of two neighbours has, for both.
+/// The value of one of two neighbours, for both.
 #[inline(always)]
 fn of_one(neighbours: Neighbours, member: usize) -> Neighbours {
     if member == 0 { neighbours & 0xffff_ffff | neighbours << 32 } else { neighbours >> 32 | neighbours >> 32 << 32 }
@@ -327,7 +327,7 @@ struct Factors {
 }
 
 impl Factors {
-    /// Of the lower lanes or of the upper ones.
+    /// The value of the lower lanes or of the upper ones.
     #[inline(always)]
     fn new(words: &Pair, side: u32) -> Factors {
         let (mut values, mut exponents, mut irregular) = ([[0.0; SIDE]; PLACES], [[0; SIDE]; PLACES], 0);
@@ -355,13 +355,13 @@ impl Factors {
         Factors { values: bytemuck::cast(values), exponents: bytemuck::cast(exponents), irregular: self.irregular }
     }
 
-    /// Of columns of B: lanes with even columns get the `index`-th of theirs, of two.
+    /// Columns of B: lanes with even columns get the `index`-th of their two.
     #[inline(always)]
     fn of_two(&self, index: usize) -> Factors {
         self.exchanged(|[even, odd]| [of_one(even, index), of_one(odd, index)])
     }
 
-    /// Of columns of B: all lanes get the `index`-th, of four.
+    /// Columns of B: all lanes get the `index`-th of four.
     #[inline(always)]
     fn of_four(&self, index: usize) -> Factors {
         self.exchanged(|quad| [of_one(quad[index / 2], index % 2); 2])
@@ -382,8 +382,8 @@ const LEAST_EXPONENT: i32 = -100;
 impl Sum {
     /// The sum of a lane's products of halves and the single with which it begins; see `tensor_sum`.
     ///
-    /// Products of halves are exact in single precision, as they are when multiplied by a power of two; what is cut off is what
-    /// a conversion to integers leaves out.
+    /// Products of halves are exact in single precision, and stay exact when multiplied by a power of two. The bits that are cut off are
+    /// the bits that a conversion to integers leaves out.
     #[inline(always)]
     fn new(adder: Adder, left: &Factors, right: &Factors, start: u32, lane: usize) -> Sum {
         let magnitude = start & 0x7fff_ffff;
@@ -437,7 +437,7 @@ impl Sum {
     }
 }
 
-/// The integer toward zero, of a number of less than 2^31: `as` would ask whether it is one.
+/// The integer toward zero of a number below 2^31: `as` would check that.
 #[inline(always)]
 fn cut_off(value: f32) -> i32 {
     // SAFETY: all values are finite and less than 2^30: `Sum::new` scales the largest addend so that its exponent is that of a
@@ -452,7 +452,7 @@ mod tests {
     use crate::operation::operand::Source;
     use std::sync::Arc;
 
-    /// What fragments are made of.
+    /// The type of the elements of fragments.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Numbers {
         /// All bits: infinities and not-a-numbers among them.
@@ -508,7 +508,7 @@ mod tests {
         }
     }
 
-    /// What a version of the step writes into its destination.
+    /// The destination that a version of the step writes.
     fn written(version: usize, flags: u32, operands: &Operands) -> Pair {
         let pairs = [operands.a, operands.b, operands.c];
         let mut rows: Vec<Row> = pairs.iter().flatten().map(|words| Row(*words)).collect();
@@ -541,7 +541,7 @@ mod tests {
             // Two steps make halves, four make singles.
             let flags = if flags & step::TO_HALVES == 0 { flags } else { flags & !2 };
             let kinds = [Numbers::Any, Numbers::Near, Numbers::Small, Numbers::Large];
-            // Each of products with each of what they are added to, so that either may outweigh the other.
+            // Each of products with each of the accumulators, so that either may outweigh the other.
             let (products, start) = (kinds[round & 3], kinds[round >> 2 & 3]);
             let read = Operands {
                 a: random.pair(products, true),
@@ -593,7 +593,7 @@ mod tests {
         }
     }
 
-    /// In a step of a product with ones, each element of D is four and C's; of halves, too.
+    /// In a step of a product with ones, each element of D is the sum of four and C's; with halves, too.
     #[test]
     fn ones_add_up_to_four() {
         let ones = [[0x3c00_3c00; LANES]; 2];

@@ -1,4 +1,4 @@
-//! What instructions of machine code do where PTX has none that does the same.
+//! Instructions of machine code that do something that no instruction of PTX does.
 //!
 //! Values of 64 bits lie in two registers, a row each ([`Lane::read_pair`](super::registers::Lane::read_pair)), and sources have signs
 //! ([`signs`]). Arithmetic itself is that of PTX wherever there is the like.

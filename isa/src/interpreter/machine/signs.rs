@@ -2,7 +2,8 @@
 
 use crate::interpreter::registers::Lane;
 
-/// What is done to a source: bits of [`Instruction::signs`](crate::operation::Instruction::signs), from bit 2 `n` on for source `n`.
+/// Negations and absolute values of sources: bits of [`Instruction::signs`](crate::operation::Instruction::signs), from bit 2 `n` on for
+/// source `n`.
 pub(crate) mod sign {
     /// It is negated, or inverted.
     pub const NEGATE: u8 = 1;

@@ -28,7 +28,7 @@ functions! {
     ReciprocalRoot(a) = (1.0 / f64::from(a).sqrt()) as f32;
     /// `MUFU.SQRT`
     Root(a) = square_root(a);
-    /// `MUFU.SIN`: of an angle in turns.
+    /// `MUFU.SIN`: the sine of an angle in turns.
     Sine(a) = turns(a).sin_in_turns();
     /// `MUFU.COS`
     Cosine(a) = turns(a).cos_in_turns();

@@ -1,4 +1,4 @@
-//! Branches, calls, convergence, barriers, and what takes only time.
+//! Branches, calls, convergence, barriers, and instructions that only take time.
 
 use super::operands::{Operands, predicate_source};
 use super::{Lowered, Pending, code_address};

@@ -7,7 +7,7 @@
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode};
 
-/// What an instruction costs and counts as.
+/// The pipe, the latency and the class of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub pipe: Pipe,
@@ -22,7 +22,7 @@ const fn cost(pipe: Pipe, latency: LatencyClass, count: CountClass) -> Cost {
 pub(super) const BRANCH: Cost = cost(Pipe::Branch, LatencyClass::Branch, CountClass::Control);
 pub(super) const CALL: Cost = cost(Pipe::Branch, LatencyClass::Branch, CountClass::Control);
 
-/// Of an instruction.
+/// The cost of an instruction.
 pub(super) fn of(instruction: &sass::Instruction) -> Cost {
     use CountClass as C;
     use LatencyClass as L;

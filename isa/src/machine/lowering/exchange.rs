@@ -1,4 +1,4 @@
-//! What lanes and predicates tell each other, and special registers.
+//! Exchanges between lanes and predicates, and special registers.
 
 use super::operands::{Operands, predicate_destination, predicate_source, uniform_predicate};
 use super::{Lowered, Pending};

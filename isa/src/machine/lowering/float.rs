@@ -142,7 +142,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Of doubles: the immediate is the directed rounding, if there is one.
+    /// Lowers arithmetic of doubles: the immediate is the directed rounding, if there is one.
     fn rounded(&mut self, functions: [LaneFunction; 2], rounding: u32) -> Lowered<()> {
         self.instruction.immediate = rounding;
         self.finish(functions)
@@ -209,7 +209,7 @@ impl Pending {
         self.finish(functions)
     }
 
-    /// What a comparison is combined with, and which outcomes make it true.
+    /// The predicate that a comparison is combined with, and the outcomes that make it true.
     fn compared(&mut self, word: Word) {
         self.chosen_by(word);
         let set = word.bits(76, 4) as u32;

@@ -10,7 +10,7 @@ use crate::interpreter::machine::signs::sign;
 use crate::operation::operand::SINK_ROW;
 use crate::sass::{self, Opcode, Place, Word};
 
-/// The bits of a source: its halves' choice, and what negates it and takes its absolute value.
+/// The bits of a source: the choice of its halves, its negation and its absolute value.
 struct Bits {
     halves: Option<u8>,
     negate: u8,

@@ -40,7 +40,7 @@ impl Path {
         }
     }
 
-    /// What bits 32 to 63 have.
+    /// The operand in bits 32 to 63.
     fn exchanged(self, operands: &mut Operands, word: Word) -> Lowered<Source> {
         match (self.is_uniform, word.code() >> 9) {
             (true, 2 | 4) => Ok(operands.number(word.bits(32, 32) as u32)),
@@ -422,7 +422,7 @@ impl Pending {
         self.run(functions::<Funnel>(), flags)
     }
 
-    /// Operations on one value, in bits 32 to 63, some of which invert it.
+    /// Operations on one value, in bits 32 to 63. Some of them invert it.
     fn one(&mut self, opcode: Opcode, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
         self.instruction.sources[0] = path.exchanged(operands, word)?;

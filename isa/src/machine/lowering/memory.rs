@@ -47,7 +47,7 @@ impl Pending {
                 self.instruction.predicate_destinations[0] = predicate_destination(word, 81, false);
                 self.run(functions::<QuerySpace>(), word.bits(73, 2) as u32)
             }
-            // Fences of a CTA, and what empties caches: values are coherent.
+            // Fences of a CTA, and instructions that empty caches: values are coherent.
             _ => {
                 (self.cost.pipe, self.cost.latency, self.cost.count) =
                     (Pipe::Branch, LatencyClass::Integer, CountClass::Other);
@@ -208,7 +208,7 @@ impl Pending {
         if !is_uniform && word.bits(78, 2) != 0 {
             return Err("an indexed constant bank".to_owned());
         }
-        // What a launch says before its parameters is no memory, but a constant like those of other instructions.
+        // The values of a launch before its parameters are no memory, but a constant like those of other instructions.
         let has_no_index = if is_uniform { word.bits(24, 6) == 63 } else { word.bits(24, 8) == 255 };
         let parameters = i64::from(operands.parameter_base.0);
         let is_before_parameters = bank == 0 && (0..parameters).contains(&offset);

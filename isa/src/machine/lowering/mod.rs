@@ -1,12 +1,13 @@
-//! From decoded words to a [`Program`]: operands to rows, opcodes to what the interpreter does, each with its pipe and latency class.
+//! From decoded words to a [`Program`]: operands become rows, opcodes become lane functions of the interpreter, each with its pipe and
+//! latency class.
 //!
 //! | room | what it holds |
 //! |---|---|
 //! | this file | the whole of a program |
-//! | `operands` | where operands are: registers, constants, predicates |
+//! | `operands` | the places of operands: registers, constants, predicates |
 //! | `cost` | pipes and latency classes |
 //! | `register_banks` | operands that are read from one bank |
-//! | the others | the opcodes, by what they do |
+//! | the others | the opcodes, by their work |
 
 mod control;
 mod conversion;
@@ -42,11 +43,11 @@ pub struct LoweringError {
     pub function: String,
     /// The address in it.
     pub address: u64,
-    /// What is wrong.
+    /// The mistake.
     pub what: String,
 }
 
-/// What an opcode becomes, or why it cannot run.
+/// The lowered opcode, or why it cannot run.
 type Lowered<T> = Result<T, String>;
 
 /// An instruction while it is put together.
@@ -73,7 +74,7 @@ pub struct RefusedWord {
     pub address: u64,
     /// The word.
     pub word: Word,
-    /// What it is; `None` where it is no known instruction.
+    /// The instruction; `None` where the word is no known one.
     pub instruction: Option<sass::Instruction>,
     /// Why it cannot run.
     pub why: String,
@@ -220,7 +221,7 @@ fn check_constants(code: &MachineCode, operands: &Operands) -> Result<(), Loweri
     }
 }
 
-/// Instructions, with what the SM needs to time them.
+/// Instructions, with the timing that the SM needs.
 struct Lowering {
     instructions: Vec<Instruction>,
     timings: Vec<Timing>,
@@ -291,7 +292,7 @@ fn is_scheduled(instruction: &sass::Instruction) -> bool {
         || (instruction.opcode() == Opcode::Bra && instruction.target() == Some(instruction.address()))
 }
 
-/// Of code that is not scheduled: the next instruction issues when one has ended.
+/// Timing of code that is not scheduled: the next instruction issues when one has ended.
 fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
     for (instruction, timing) in decoded.iter().zip(timings) {
         timing.control.wait_mask |= SERIAL_SCOREBOARD;
@@ -359,7 +360,7 @@ impl Pending {
         Pending { instruction, cost }
     }
 
-    /// Of this opcode, with its guard.
+    /// A pending instruction of this opcode, with its guard.
     fn new(sass: &sass::Instruction) -> Pending {
         let mut pending = Pending::plain(cost::of(sass));
         let (guard, is_inverted) = sass.guard();
@@ -453,7 +454,7 @@ impl Pending {
         }
     }
 
-    /// What the SM needs to time it.
+    /// The timing that the SM needs.
     fn timing(&self, sass: &sass::Instruction) -> Timing {
         let control = sass.control();
         let bit = |barrier: Option<u8>| barrier.map_or(0, |number| 1 << number);

@@ -32,7 +32,7 @@ pub(in crate::machine) struct Operands {
     uniform: u16,
     /// The row that reductions at barriers write to.
     pub barrier_row: u16,
-    /// Immediates and what launches fill in.
+    /// Immediates, and values that launches fill in.
     pub constants: Vec<Row>,
     /// Rows of words that launches fill in. Those of pairs follow each other.
     pub launch_rows: BTreeMap<LaunchWord, u16>,
@@ -57,15 +57,15 @@ pub(in crate::machine) struct Operands {
     places: BTreeMap<u32, u16>,
 }
 
-/// What a word of a bank is.
+/// The kind of a word in a bank.
 enum Word32 {
     Known(u32),
     Launch(LaunchWord),
-    /// Of bank 2 at this offset, in functions that several kernels have.
+    /// The address of a kernel, at this offset of bank 2, in functions that several kernels have.
     Kernel(u32),
 }
 
-/// How a predicate is read: its slot, and what inverts it.
+/// A predicate that is read: its slot, and the mask that inverts it.
 pub(super) type PredicateSource = (u8, u32);
 
 impl Operands {
@@ -75,12 +75,12 @@ impl Operands {
         Operands::with(code, uses_uniform)
     }
 
-    /// Of functions that several kernels have, whatever these kernels are.
+    /// Operands of functions that several kernels share, for any of these kernels.
     pub fn of_functions(code: &MachineCode) -> Operands {
         Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75) }
     }
 
-    /// Those of a kernel that has these functions, before its own code is lowered.
+    /// Operands of a kernel that has these functions, before its own code is lowered.
     pub fn of_kernel(&self, code: &MachineCode) -> Operands {
         let mut operands = Operands {
             bank_2: code.bank_2.clone(),
@@ -135,7 +135,8 @@ impl Operands {
         self.barrier_row + 1
     }
 
-    /// What is brought closer before an instruction issues: the first registers that it reads and writes. Readiness goes by control words.
+    /// The registers that are brought closer before an instruction issues: the first ones that it reads and writes. Control words alone
+    /// decide readiness.
     pub fn dependencies(&self, uses: &Uses) -> Dependencies {
         let general = uses.reads.iter().chain(&uses.writes).map(|range| self.row(range.first));
         let uniform = uses.uniform_reads.iter().map(|range| self.uniform_row(range.first));
@@ -172,7 +173,7 @@ impl Operands {
         if number == ZERO { Source(Source::CONSTANT) } else { Source(self.row(number)) }
     }
 
-    /// The register `further` places behind another one, of a vector that is read.
+    /// The register `further` places behind another one, in a vector that is read.
     pub fn following(&self, number: u8, further: u8) -> Source {
         if number == ZERO { Source(Source::CONSTANT) } else { self.register(number.saturating_add(further)) }
     }

@@ -1,4 +1,4 @@
-//! Tensor cores, and what brings matrices to them.
+//! Tensor cores, and the instructions that bring matrices to them.
 
 use super::operands::Operands;
 use super::{Lowered, Pending};

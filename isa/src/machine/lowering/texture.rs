@@ -1,8 +1,8 @@
 //! Textures and surfaces.
 //!
-//! Where operands are, from what ptxas 12.9 makes of each form. RA has the layer and the coordinates of a texture; RB has the handle,
-//! unless a constant has it, then level or bias. `.SCR` takes them all in this order, the first half in RA. Gradients: RA has the handle,
-//! the coordinates, the layer. Surfaces: the coordinates, then the layer; RC or a constant has the handle.
+//! The places of operands are findings from the output of ptxas 12.9 for each form. RA has the layer and the coordinates of a texture; RB
+//! has the handle, unless a constant has it, then level or bias. `.SCR` takes them all in this order, the first half in RA. Gradients: RA
+//! has the handle, the coordinates, the layer. Surfaces: the coordinates, then the layer; RC or a constant has the handle.
 
 use super::operands::{Operands, predicate_destination};
 use super::{Lowered, Pending};
@@ -49,7 +49,7 @@ fn bound_handle(word: Word, operands: &mut Operands) -> Lowered<Source> {
     operands.constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)
 }
 
-/// What a list of operands is made of: where results go, the handle, the coordinates with the layer first, what is stored.
+/// The parts of a list of operands: the destinations of results, the handle, the coordinates with the layer first, the stored values.
 struct Access {
     destinations: Vec<u16>,
     handle: Source,
@@ -159,7 +159,7 @@ impl Pending {
         Ok(())
     }
 
-    /// `TXQ`: one component of the size, of level 0: there is no other.
+    /// `TXQ`: one component of the size of level 0, the only one.
     fn image_query(&mut self, word: Word, operands: &mut Operands) -> Lowered<()> {
         let query = match (word.bits(62, 2), word.bits(72, 4)) {
             (0, 1) => Query::Width,
@@ -249,7 +249,7 @@ fn reduction(word: Word, form: &mut MemoryForm) -> Lowered<()> {
         3 => AtomicType::F32Flushed,
         5 => AtomicType::S64,
         6 if word.bit(72) => AtomicType::F64,
-        // What the surface says.
+        // The format of the surface decides.
         6 => AtomicType::U32,
         _ => return Err("a type that reductions do not have".to_owned()),
     };

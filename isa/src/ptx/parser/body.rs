@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         Ok((file, line, self.bounded_integer(u64::from(u32::MAX), "a column")? as u32))
     }
 
-    /// What a label names: a place, or a table.
+    /// The meaning of a label: a place, or a table.
     fn label(&mut self, name: Token<'a>, scope: &mut FunctionScope<'a>) -> Parsed<()> {
         let Some(label) = scope.define_label(name.text, name.span) else {
             let message = format!("label `{}` is defined twice in one scope", name.text);

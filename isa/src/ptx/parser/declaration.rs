@@ -17,7 +17,7 @@ use super::names::FunctionScope;
 use super::pending::{ModuleRegisters, PendingInitialSymbol};
 use super::{Parsed, Parser};
 
-/// What stands before the names of a declaration.
+/// The words before the names of a declaration.
 #[derive(Clone, Copy)]
 struct Qualifiers {
     alignment: Option<u32>,
@@ -377,7 +377,7 @@ impl<'a> Parser<'a> {
         Ok(parameters)
     }
 
-    /// What follows `=`. Gives an open first dimension its size.
+    /// The value behind `=`. Gives an open first dimension its size.
     fn initializer(
         &mut self,
         qualifiers: &Qualifiers,

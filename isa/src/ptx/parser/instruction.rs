@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
             }
             let index = instruction.operands.len();
             let Some(slot) = form.slot(index) else {
-                // Count what is there, for the message.
+                // Count the operands that are there, for the message.
                 let extra = self.rest_of_operands();
                 return Err(self.operand_count(instruction.opcode, form, index + extra, word));
             };
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Passes what is left before the `;` and counts the operands in it.
+    /// Passes the text before the `;` and counts the operands in it.
     fn rest_of_operands(&mut self) -> usize {
         let mut count = 1;
         let mut depth = 0u32;
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
 fn is_source(operand: &Operand) -> bool {
     use OperandKind as K;
     match &operand.kind {
-        // Part of what a `mov` packs or a texture access leaves out.
+        // Part of a value that a `mov` packs or a texture access leaves out.
         K::Register(_) | K::Integer(_) | K::Float32(_) | K::Float64(_) | K::Special(_) | K::Symbol { .. } | K::Sink => {
             true
         }

@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Passes the rest of a broken item: to its `;`, over its braces, or to what surely begins another.
+    /// Passes the rest of a broken item: to its `;`, over its braces, or to a word that surely begins another item.
     fn recover_module_item(&mut self, item: Span) {
         while !self.at_end() {
             if self.at(b'{') {
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes in the labels and bytes of a section, up to its `}`. What is neither is passed over.
+    /// Takes in the labels and bytes of a section, up to its `}`, and passes over other text.
     fn debug_strings(&mut self) {
         let open = self.take().span;
         let mut depth = 1u32;
@@ -371,7 +371,7 @@ impl<'a> Parser<'a> {
         scope.statements.push(super::super::ast::Statement::Variable(id));
     }
 
-    /// Ties the symbols of initial values to what they name.
+    /// Ties the symbols of initial values to the variables and functions that they name.
     fn find_initial_symbols(&mut self) {
         for pending in std::mem::take(&mut self.pending_initial_symbols) {
             let Some(found) = self.module_names.get(pending.name).copied() else {

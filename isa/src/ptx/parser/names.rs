@@ -12,7 +12,7 @@ use super::super::types::ScalarType;
 use super::super::words;
 use super::Parser;
 
-/// What a name in an operand stands for.
+/// The meaning of a name in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// One register, or `vector_length` consecutive ones.
@@ -50,7 +50,8 @@ struct PendingLabel<'a> {
 #[derive(Default)]
 struct Scope<'a> {
     names: BTreeMap<Cow<'a, str>, Name>,
-    /// By stem. A function has a handful of them, and nearly every operand is of one: they are looked through from first to last.
+    /// Ranges by their stems. A function has a handful of them, and nearly every operand names one: they are looked through from first to
+    /// last.
     ranges: Vec<(&'a str, Range)>,
     labels: BTreeMap<&'a str, LabelId>,
     pending: Vec<PendingLabel<'a>>,
@@ -102,7 +103,7 @@ pub(super) struct FunctionScope<'a> {
     pub known_locations: BTreeMap<SourceLocation, LocationId>,
     /// Innermost last; the first is the function's own.
     scopes: Vec<Scope<'a>>,
-    /// What module scope gives the function.
+    /// The names that module scope gives the function.
     around: Scope<'a>,
 }
 
@@ -122,7 +123,7 @@ impl<'a> FunctionScope<'a> {
         }
     }
 
-    /// Moves what has been declared so far behind the function's own names.
+    /// Moves the declarations so far behind the function's own names.
     pub fn begin_function(&mut self) {
         self.around = self.scopes.first_mut().map(std::mem::take).unwrap_or_default();
     }
@@ -161,7 +162,7 @@ impl<'a> FunctionScope<'a> {
         scope.names.insert(name, meaning).is_none()
     }
 
-    /// What a name stands for in the function, innermost scope first.
+    /// The meaning of a name in the function, innermost scope first.
     pub fn find(&self, name: &str) -> Option<Name> {
         let found = self.scopes.iter().rev().find_map(|scope| scope.find(name));
         found.or_else(|| self.around.find(name))
@@ -269,7 +270,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What a name stands for, module scope included.
+    /// The meaning of a name, module scope included.
     pub(super) fn resolve(&self, scope: &FunctionScope<'a>, name: &str) -> Option<Name> {
         scope.find(name).or_else(|| self.module_names.get(name).map(|symbol| Name::Symbol(*symbol)))
     }
@@ -300,7 +301,7 @@ impl<'a> Parser<'a> {
         self.module_registers.iter().any(|registers| registers.name == name || registers.name == stem)
     }
 
-    /// What is declared with the stem of a register's name.
+    /// The declared registers with the stem of a register's name.
     fn register_hint(&self, scope: &FunctionScope<'a>, name: &str) -> String {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
         let range = scope.scopes.iter().rev().find_map(|scope| scope.range(stem.as_bytes()));

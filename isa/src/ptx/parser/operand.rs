@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         matches!(self.lexer.peek_byte(offset), b'0'..=b'9' | b'.' | b'(' | b'-' | b'+' | b'~' | b'!')
     }
 
-    /// What a name means, with its component, its partner in a pair, or its offset.
+    /// The meaning of a name, with its component, its partner in a pair, or its offset.
     fn named_operand(&mut self, token: Token<'a>, scope: &FunctionScope<'a>) -> Parsed<OperandKind> {
         if token.text == "_" {
             return if self.at(b'|') { self.pair(None, scope) } else { Ok(OperandKind::Sink) };
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Bytes of one element of a variable; 0 of what has none.
+    /// Bytes of one element of a variable; 0 for a symbol that has none.
     fn element_bytes(&self, symbol: SymbolReference, scope: &FunctionScope<'a>) -> i64 {
         let shape = match symbol {
             SymbolReference::Global(id) => {

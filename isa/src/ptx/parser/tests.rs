@@ -389,7 +389,7 @@ const MISTAKES: &[(&str, Kind, &str, &str)] = &[
 #[test]
 fn each_mistake_is_told_with_its_place() {
     for (body, kind, message, help) in MISTAKES {
-        // The mistake stands on line 14, and what follows it is read again.
+        // The mistake stands on line 14, and the text behind it is read again.
         let text = kernel_text(&format!("  {body}\n  ret;"));
         let errors = parse("bad.ptx", &text).expect_err(body);
         assert_eq!(errors.errors.len(), 1, "{body}: {errors}");

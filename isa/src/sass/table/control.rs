@@ -87,7 +87,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 ];
 
 const IS_WARP_WORD: &[(Field, u64)] = &[(Field::new(28, 1), 1)];
-/// What a barrier of the CTA does.
+/// The work of a barrier of the CTA.
 const CTA_BARRIER: &[Modifier] = &[
     Modifier::Function(barrier_mode, Field::new(74, 2).mask() | Field::new(77, 3).mask()),
     flag(80, ".DEFER_BLOCKING"),
@@ -103,7 +103,7 @@ const CALL_ABSOLUTE: Modifier = Modifier::Text(".ABS");
 const NO_COUNT: Modifier = flag(86, ".NOINC");
 const RANDOM: Modifier = flag(86, ".RAND");
 const WARP: Modifier = flag(85, ".WARP");
-/// What a call to a register's value adds, where it adds something.
+/// The addend of a call to a register's value, where there is one.
 const ABSOLUTE_OFFSET: Operand = OFFSET.shown(Shown::Where(|word| word.bits(34, 48) != 0));
 /// An address that the linker writes.
 const ABSOLUTE_TARGET: Operand =
@@ -116,7 +116,7 @@ const WARP_STATE: Operand = at(Slot::Function(warp_state, Field::new(24, 5).mask
 const WARP_WORD: Operand = at(Slot::Function(warp_state, Field::new(24, 4).mask()));
 
 fn warp_state(word: Word) -> String {
-    /// What has the numbers from 16 on.
+    /// The names of the numbers from 16 on.
     const NAMES: [&str; 16] = [
         "THREAD_STATE_ENUM.0",
         "THREAD_STATE_ENUM.1",

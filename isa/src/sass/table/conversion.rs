@@ -46,7 +46,7 @@ const BETWEEN_FLOATS_MODIFIERS: &[Modifier] = &[FLUSH, choice(75, 2, FLOATS), ch
 const TO_INTEGRAL_MODIFIERS: &[Modifier] =
     &[FLUSH, Modifier::Choice2(Field::new(84, 2), Field::new(75, 2), INTEGRAL), TO_INTEGER, WIDTH];
 
-/// The type of what is rounded to an integral value, which is that of the result: both fields are the same.
+/// The type of a value that is rounded to an integral one, which is the type of the result: both fields are the same.
 const INTEGRAL: &[&str] = &[
     NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".F16", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, "", NO_SUCH, NO_SUCH,
     NO_SUCH, NO_SUCH, ".F64",
@@ -68,8 +68,8 @@ fn float_source(word: Word) -> String {
     }
 }
 
-/// What has to fit together: conversions with a type of 64 bits have codes of their own, and only a narrow source is a part of its
-/// register.
+/// The fields that have to fit together: conversions with a type of 64 bits have codes of their own, and only a narrow source is a part of
+/// its register.
 const WIDTH: Modifier = Modifier::Function(|word| (has_own_code(word) && has_part(word)).then_some(""), 0);
 
 fn has_own_code(word: Word) -> bool {

@@ -1,4 +1,4 @@
-//! What lanes and predicates tell each other: shuffles, votes, matches, predicate logic, special registers.
+//! Exchanges between lanes and predicates: shuffles, votes, matches, predicate logic, special registers.
 
 use super::slots::*;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Place, Shown, Sign, Slot};

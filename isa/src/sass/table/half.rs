@@ -6,7 +6,7 @@ use crate::sass::instruction::{immediate_text, register_source, source_at};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
-/// What of a source is used: its two halves, the register as a single, its lower or its upper half twice.
+/// The part of a source that is used: its two halves, the register as a single, its lower or its upper half twice.
 const HALVES: [&str; 4] = ["", ".F32", ".H0_H0", ".H1_H1"];
 
 /// The first source: halves in bits 74 and 75.
@@ -16,7 +16,7 @@ const A: Operand = at(Slot::Register(
     Field::new(72, 4).mask(),
 ));
 
-/// What is in bits 32 to 63: the second source, or the third.
+/// The operand in bits 32 to 63: the second source, or the third.
 fn exchanged(word: Word) -> String {
     let Some(place) = Place::exchanged(word) else { return String::new() };
     let (is_negated, is_absolute, halves) = (word.bit(63), word.bit(62), word.bits(60, 2));
@@ -42,7 +42,7 @@ fn with_halves(text: &str, is_negated: bool, is_absolute: bool, halves: u64) -> 
     format!("{sign}{bars}{name}{bars}{kept}{}", HALVES[halves as usize])
 }
 
-/// Sign and halves of what is in bits 32 to 63.
+/// Sign and halves of the operand in bits 32 to 63.
 const EXCHANGED: u128 = Field::new(60, 4).mask();
 const OF_C: u128 = Field::new(81, 4).mask();
 

@@ -11,7 +11,7 @@ const BITS: Immediate = Immediate::Bits;
 const PLAIN: Sign = Sign::None;
 const CARRIED: Sign = Sign::NegateOrInvert;
 
-/// `IMAD` is many things: what it does when factors or addends are constants has names of its own.
+/// `IMAD` has further names, for factors or addends that are constants.
 const IMAD_ALIAS: Modifier = Modifier::Function(imad_alias, 0);
 
 fn imad_alias(word: Word) -> Option<&'static str> {

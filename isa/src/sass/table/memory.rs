@@ -13,9 +13,9 @@ const fn address(form: AddressForm) -> Operand {
 
 /// A register and an offset.
 const AT: Operand = address(PLAIN);
-/// With a uniform register in bits 32 to 37, of loads.
+/// With a uniform register in bits 32 to 37, for loads.
 const AT_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), width: RegisterWidth::Bit90, ..PLAIN });
-/// With a uniform register in bits 64 to 69, of everything that has data in bits 32 to 39.
+/// With a uniform register in bits 64 to 69, for everything that has data in bits 32 to 39.
 const AT_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Bit90, ..PLAIN });
 /// Shared memory: the register may be scaled.
 const AT_SHARED: Operand = address(AddressForm { has_scale: true, ..PLAIN });
@@ -23,7 +23,7 @@ const AT_SHARED_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32),
 const AT_SHARED_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), has_scale: true, ..PLAIN });
 const AT_LOCAL_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), ..PLAIN });
 const AT_LOCAL_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), ..PLAIN });
-/// Of atomics, which have their operation where others have the width.
+/// For atomics, which have their operation where others have the width.
 const AT_UNIFORM_ATOMIC: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Wide, ..PLAIN });
 /// Generic addresses have their offset lower.
 const AT_GENERIC: Operand = address(AddressForm { offset: Field::new(32, 32), ..PLAIN });

@@ -1,6 +1,6 @@
-//! The encodings of Volta and Turing, by what they do.
+//! The encodings of Volta and Turing, by their work.
 //!
-//! Own findings, from what disassemblers print for words of ours and for the code of public programs; the columns of bits are in
+//! Own findings, from the output of disassemblers for words of ours and for the code of public programs; the columns of bits are in
 //! `encoding.rs`. A row is added here and found by its codes at once.
 
 mod control;

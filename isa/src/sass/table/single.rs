@@ -13,7 +13,7 @@ const FLOAT: Sign = Sign::NegateAbsolute;
 const ADDEND_B: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_turned(word)));
 const ADDEND_C: Operand = c(SINGLE, FLOAT).shown(Shown::Present(is_turned));
 
-/// The source, of which an immediate is a double's upper half in functions of such.
+/// The source. In functions of doubles, an immediate is a double's upper half.
 const MUFU_SINGLE: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_of_high_half(word)));
 const MUFU_DOUBLE: Operand = b(Immediate::DoubleHigh, FLOAT).shown(Shown::Present(is_of_high_half));
 
@@ -23,7 +23,7 @@ fn is_of_high_half(word: Word) -> bool {
 
 const OF_HALF: Modifier = Modifier::Function(|word| word.bit(73).then_some(".F16"), 1 << 73);
 
-/// What each of four lanes does with its two operands: adds, subtracts either from the other, or leaves out the first.
+/// The work of each of four lanes on its two operands: it adds, subtracts either from the other, or leaves out the first.
 fn swizzle(word: Word) -> String {
     (0..4).rev().map(|lane| ["PP", "PN", "NP", "ZP"][word.bits(32 + 2 * lane, 2) as usize]).collect()
 }

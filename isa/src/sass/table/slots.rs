@@ -23,7 +23,7 @@ macro_rules! second_forms {
         &[$opcode | 0x200, $opcode | 0x800, $opcode | 0xa00, $opcode | 0xc00]
     };
 }
-/// As `second_forms!`, of the uniform datapath: register and immediate.
+/// As `second_forms!`, for the uniform datapath: register and immediate.
 macro_rules! uniform_forms {
     ($opcode:literal) => {
         &[$opcode | 0x200, $opcode | 0x800]
@@ -127,13 +127,13 @@ pub(super) const COMPARISONS: &[&str] = &[
 ];
 pub(super) const BOOLEANS: &[&str] = &[".AND", ".OR", ".XOR", NO_SUCH];
 pub(super) const BOOLEAN: Modifier = choice(74, 2, BOOLEANS);
-/// What may evict the line early or late.
+/// The eviction priority of the line.
 pub(super) const EVICTION: Modifier = choice(84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA", NO_SUCH, NO_SUCH]);
 pub(super) const SCOPE: Modifier = choice(77, 2, &[".CTA", ".SM", ".GPU", ".SYS"]);
 pub(super) const ORDER: Modifier = choice(79, 2, &[".CONSTANT", "", ".STRONG", ".MMIO"]);
 /// The order of atomics.
 pub(super) const STRONG: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", NO_SUCH]);
-/// The same of what is written.
+/// The order of stores.
 pub(super) const STORE_ORDER: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", ".MMIO"]);
 /// Bytes of a memory access.
 pub(super) const SIZE: Modifier = choice(73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", ".U.128"]);

@@ -1,5 +1,5 @@
-//! Textures and surfaces. A bindless access has its handle in a register; others name a constant that has it, which is what texture and
-//! surface references are.
+//! Textures and surfaces. A bindless access has its handle in a register; others name a constant that has it: these are texture and surface
+//! references.
 
 use super::slots::*;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown, Slot};
@@ -24,7 +24,7 @@ fn shape(word: Word) -> String {
 
 const SHAPE: Operand = at(Slot::Function(shape, 0));
 
-/// Refuses the shapes that an opcode does not have, of which `shapes` has a bit each.
+/// Refuses the shapes that an opcode does not have; `shapes` has a bit for each shape that it has.
 const fn has_shape(word: Word, shapes: u8) -> Option<&'static str> {
     if (shapes >> word.bits(61, 3)) & 1 != 0 { Some("") } else { None }
 }
@@ -39,7 +39,7 @@ const INDEX: Operand = at(Slot::Number(Field::new(40, 14)));
 const FURTHER: Operand = RB.shown(Shown::UnlessZero(32));
 const BINDLESS_TEXTURE: &[Operand] = &[PD_IF_ANY, RD2, RD, RA, RB, SHAPE, COMPONENTS];
 const BOUND_TEXTURE: &[Operand] = &[PD_IF_ANY, RD2, RD, RA, FURTHER, BANK, INDEX, SHAPE, COMPONENTS];
-/// What is in every bindless access.
+/// The bit that is set in every bindless access.
 const BINDLESS_BIT: &[(Field, u64)] = &[(Field::new(59, 1), 1)];
 const SCALAR: Modifier = flag(60, ".SCR");
 const HALVES: Modifier = choice(79, 2, &["", ".F16.RN", ".F16.RZ", NO_SUCH]);
@@ -49,7 +49,7 @@ const NO_DEPENDENCE: Modifier = flag(90, ".NODEP");
 
 const SURFACE_SHAPE: Modifier =
     choice(61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D", NO_SUCH, NO_SUCH]);
-/// What is done outside of the surface.
+/// The effect outside of the surface.
 const OUTSIDE: Modifier = choice(59, 2, &[".IGN", "", ".TRAP", NO_SUCH]);
 const BYTES: Modifier = Modifier::Text(".D");
 const PIXELS: Modifier = Modifier::Text(".P");
@@ -102,7 +102,7 @@ const GRADIENT: &[Modifier] = &[
     Modifier::Function(|word| has_shape(word, 0b0011_0011), SHAPE_BITS),
 ];
 const SURFACE: &[Modifier] = &[BYTES, BY_BYTES, SURFACE_SHAPE, EVICTION, SIZE, STORE_ORDER, SCOPE, OUTSIDE];
-/// Of pixels: which components are written.
+/// For pixels: the components that are written.
 const PIXEL: &[Modifier] = &[
     PIXELS,
     SURFACE_SHAPE,
@@ -156,7 +156,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 const QUERY: Operand = at(Slot::Function(query, Field::new(62, 2).mask()));
 const QUERIED: Operand = at(Slot::Number(Field::new(72, 4)));
 
-/// What a reduction is done on. Whether texels have signs is what the surface says.
+/// The type of a reduction. The surface says whether texels have signs.
 fn reduced_type(word: Word) -> Option<&'static str> {
     Some(match word.bits(73, 3) {
         0 => "",
@@ -170,7 +170,7 @@ fn reduced_type(word: Word) -> Option<&'static str> {
     })
 }
 
-/// What is asked of a texture.
+/// The question about a texture.
 fn query(word: Word) -> String {
     ["TEX_HEADER_DIMENSION", "TEX_HEADER_TEXTURE_TYPE", "TEX_HEADER_SAMPLER_POS", NO_SUCH][word.bits(62, 2) as usize]
         .to_owned()

@@ -1,5 +1,5 @@
-//! Random functions that call each other, directly, through tables and back to themselves, with branches, loops, switches, early
-//! returns and exits: what a warp computes is what an interpreter computes that runs one lane after the other.
+//! Random functions that call each other, directly, through tables and back to themselves, with branches, loops, switches, early returns
+//! and exits: a warp computes the same as an interpreter that runs one lane after the other.
 
 use super::calls::{load, words};
 use crate::machine::run;

@@ -110,7 +110,7 @@ fn direct_and_nested() {
     check(&square, &(call("square", "%r0", "%r9") + STORE), |lane| lane * lane);
     let both = square + &twice;
     check(&both, &(call("twice", "%r0", "%r9") + STORE), |lane| lane * lane + lane.pow(4));
-    // What the caller has in registers outlives calls.
+    // The caller's values in registers outlive calls.
     let body = format!(
         "add.u32 %r5, %r0, 7; mul.wide.u32 %rd5, %r5, 65536; {}{} cvt.u32.u64 %r6, %rd5;\n\
          add.u32 %r9, %r9, %r5; add.u32 %r9, %r9, %r6; add.u32 %r9, %r9, %r7;{STORE}",

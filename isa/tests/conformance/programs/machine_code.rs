@@ -201,7 +201,7 @@ fn matrix_products_of_whole_warps() {
 fn parts_of_words_in_constant_banks() {
     let setting = |_: &str, round| {
         let mut random = Random::new(round);
-        // In every other round, bytes of which half are zero.
+        // In every other round, bytes; half of them are zero.
         let mask = if round % 2 == 0 { 0xff } else { 1 };
         let bytes = (0..2).flat_map(|_| random.next().to_le_bytes().map(|byte| byte & mask));
         Setting { parameters: [0; 8].into_iter().chain(bytes).collect(), memory: memory(round), images: Vec::new() }

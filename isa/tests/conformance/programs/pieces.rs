@@ -1,6 +1,6 @@
-//! Relocatable cubins that refer to each other are linked, and give what their source says.
+//! Relocatable cubins that refer to each other are linked, and give the results that their source describes.
 //!
-//! `tests/machine/pieces_*.cu` are the sources: one has kernels, the other most of what they need.
+//! `tests/machine/pieces_*.cu` are the sources: one has kernels, the other most of the functions and variables that they need.
 
 use crate::machine;
 use balar_isa::execution::SystemCall;

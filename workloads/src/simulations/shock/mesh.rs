@@ -5,7 +5,7 @@ const LENGTH: f64 = 1.125;
 /// Energy of the first element of a mesh with 45 elements along an edge.
 const ENERGY: f64 = 3.948746e7;
 
-/// What lies beyond an element's face; two bits of [`Mesh::borders`].
+/// The kinds of neighbours beyond an element's face; two bits of [`Mesh::borders`].
 pub(super) const SYMMETRY: u32 = 1;
 pub(super) const FREE: u32 = 2;
 
@@ -20,7 +20,7 @@ pub(super) struct Mesh {
     pub elements: Vec<[u32; 8]>,
     /// Elements below and above along x, y and z; the element itself where there is none.
     pub neighbours: Vec<[u32; 6]>,
-    /// What lies beyond each of the 6 faces, two bits each.
+    /// The kinds of neighbours beyond each of the 6 faces, two bits each.
     pub borders: Vec<u32>,
     pub volumes: Vec<f64>,
     /// Nodes of the symmetry planes at x = 0, y = 0 and z = 0.

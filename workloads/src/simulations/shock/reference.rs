@@ -90,7 +90,7 @@ pub(super) struct Reference<'mesh> {
     sound_speed: Vec<f64>,
 }
 
-/// What one element's strain gives the next phases.
+/// The results of one element's strain that the next phases need.
 #[derive(Clone, Copy, Default)]
 struct Strain {
     volume: f64,
@@ -294,7 +294,7 @@ impl<'mesh> Reference<'mesh> {
         (linear, quadratic)
     }
 
-    /// Energy, pressure, viscosity and speed of sound after the step, of an ideal gas with gamma 5/3.
+    /// Energy, pressure, viscosity and speed of sound after the step, for an ideal gas with gamma 5/3.
     fn equation_of_state(&mut self, element: usize, strain: Strain, linear: f64, quadratic: f64) {
         const SLOPE: f64 = 2.0 / 3.0;
         let volume = strain.volume.clamp(VOLUME_RANGE[0], VOLUME_RANGE[1]);

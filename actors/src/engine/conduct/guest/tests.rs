@@ -1,4 +1,4 @@
-//! A guest between two units of the simulator's own: its mistakes are its own, whoever would have suffered from them.
+//! A guest between two units of the simulator's own: its mistakes are its own, even where another unit would have suffered from them.
 
 use super::*;
 use crate::engine::Wire;
@@ -137,7 +137,7 @@ fn its_mistakes_are_named_as_its_own() {
             14,
             "the unit answered request 3 (load of line 0x80) at its port upstream, which is not under way",
         ),
-        // The next message wakes it for what was due before.
+        // The next message wakes it for work that was due before.
         (Mistake::ForgetsToWake, 17, "sent at 14000 ps, before the window's start at 17000 ps"),
         (Mistake::SendsIntoThePast, 14, "sent at 13999 ps, before the window's start at 14000 ps"),
         (Mistake::Panics, 14, "no more ("),
@@ -163,12 +163,12 @@ fn what_it_owes_is_in_the_report_of_the_deadlock() {
     };
     assert_eq!(
         report.to_string(),
-        "deadlock at 38000 ps:\n  client: has 2 answers\n  guest: has not answered request 1 (load of line 0x80) \
-         at its port upstream since 17000 ps"
+        "deadlock at 38000 ps:\n  guest: has not answered request 1 (load of line 0x80) at its port upstream since 17000 ps\n  \
+         client: has 2 answers"
     );
 }
 
-/// It is called at each moment on its own: what it takes for the time is the time.
+/// It is called at each moment on its own: the time that it is told is the present time.
 #[test]
 fn windows_are_not_its_business() {
     let ends = [WindowCut::default(), sevenths()].map(|cut| play(Mistake::SendsAtTheWindowsStart, 1, cut).end);

@@ -108,7 +108,7 @@ fn combined_stores_are_acknowledged_by_the_one_that_carries_them() {
     let play = || Play::default().asks(first).asks(second).sends(both);
     play().gets(both).answers(first).answers(second).keeps_all();
     play().answers(first).breaks_one(&["store 1"]);
-    // What was sent before a store arrived is not for it.
+    // A request that was sent before a store arrived is not for that store.
     Play::default().asks(first).sends(both).asks(second).gets(both).answers(second).breaks_one(&["store 2"]);
 }
 

@@ -5,12 +5,12 @@ use balar_protocol::device_launch::{DeviceOperation, DeviceStream, DeviceWork, L
 
 const LATENCY: &str = ", device_launch_latency: 10";
 
-/// What a thread of `parent` puts into a stream.
+/// An operation that a thread of `parent` puts into a stream.
 fn work(parent: LaunchId, stream: DeviceStream, operation: DeviceOperation) -> Payload {
     Payload::Cta(CtaMessage::DeviceWork(Box::new(DeviceWork { parent, stream, operation })))
 }
 
-/// A launch by a kernel, of one CTA.
+/// A launch of one CTA by a kernel.
 fn child(name: &str, parent: LaunchId) -> DeviceOperation {
     let origin = LaunchOrigin { parent, kernel: "parent".into(), depth: 1, buffer: 0 };
     DeviceOperation::Launch(Box::new(KernelLaunch {

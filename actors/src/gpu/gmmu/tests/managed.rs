@@ -16,7 +16,7 @@ pub(super) struct Fixture {
     now: u64,
 }
 
-/// A text for each message: when it arrives at whom, and what it says. Addresses of managed memory are counted in pages from its start.
+/// A text for each message: its arrival, its receiver, and its contents. Addresses of managed memory are counted in pages from its start.
 fn text((time, port, payload): (SimTime, PortId, Payload)) -> String {
     let page = |address: u64| address.wrapping_sub(MANAGED_BASE) / PAGE;
     let entry = |entry: &FaultEntry| format!("{} {:?} of {}", page(entry.page), entry.access, entry.tlb);
@@ -48,7 +48,7 @@ fn text((time, port, payload): (SimTime, PortId, Payload)) -> String {
 }
 
 impl Fixture {
-    /// Four blocks are managed, and the SMs have dropped what they knew of them.
+    /// Four blocks are managed, and the SMs have dropped their entries of them.
     pub(super) fn new(parameters: &str) -> Fixture {
         let parameters = format!(r#"(clock: "1 GHz", hit_latency: 5, walk_latency: 100, {parameters})"#);
         let parameters = GmmuParameters::from_ron(&parameters).expect("parameters");
@@ -90,7 +90,7 @@ impl Fixture {
         self.ask(ns, sm, page, id, PageAccess::Read);
     }
 
-    /// What the GMMU has sent until then. SMs say 3 ns after each invalidation that they have dropped what it names.
+    /// The messages that the GMMU has sent until then. SMs say 3 ns after each invalidation that they have dropped its entries.
     pub(super) fn run(&mut self, until: u64) -> Vec<String> {
         let mut texts = Vec::new();
         while self.now < until {
@@ -183,7 +183,7 @@ fn requests_that_join_another_are_faults_like_it() {
         fixture.bench.deliver(SimTime(ns * 1000), PortId(0), Payload::Translation(joined));
     };
     fixture.read(10, 0, 3, 1);
-    // One joins during the walk, one afterwards; one joins what nobody has asked for.
+    // One joins during the walk, one afterwards; one joins a translation that was not asked for.
     join(&mut fixture, 20, 1, 1);
     join(&mut fixture, 150, 1, 1);
     join(&mut fixture, 151, 9, 3);
@@ -398,7 +398,7 @@ fn parameters_that_contradict_themselves_are_refused() {
     }
 }
 
-/// A driver that serves every fault after a while, and SMs that drop what they are told to.
+/// A driver that serves every fault after a while, and SMs that drop entries when they are told to.
 fn reply((time, _, payload): &Arrival) -> Vec<Arrival> {
     let after = |ns: u64, port: PortId, payload: Payload| (SimTime(time.0 + ns * 1000), port, payload);
     let say = |ns, message| after(ns, DRIVER, Payload::Migration(message));

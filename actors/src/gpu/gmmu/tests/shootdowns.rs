@@ -1,4 +1,4 @@
-//! Pages that are unmapped, and what TLBs are told then.
+//! Pages that are unmapped, and the messages to TLBs then.
 
 use super::managed::Fixture;
 use balar_protocol::migration::MigrationMessage;

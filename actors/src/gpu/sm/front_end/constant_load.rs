@@ -1,4 +1,4 @@
-//! What is known of a load from a constant bank while its lines are under way.
+//! The state of a load from a constant bank while its lines are under way.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct ConstantLoad {
     pub generation: u32,
     /// The instruction.
     pub pc: u32,
-    /// Addresses of its lines, of which at least one is not there.
+    /// Addresses of its lines. At least one line is not there.
     pub lines: Vec<u64>,
     /// Cycles from when its lines are there until its result can be read.
     pub latency: u64,

@@ -17,13 +17,13 @@ pub struct InstructionBuffer {
 }
 
 impl InstructionBuffer {
-    /// Of so many lines, and so many in the stream buffer.
+    /// A buffer of so many lines, with so many in the stream buffer.
     pub fn new(lines: u64, length: u32) -> InstructionBuffer {
         InstructionBuffer { lines: Lines::new(lines), stream: VecDeque::new(), length: u64::from(length) }
     }
 
-    /// From when on a line is there; [`UNDER_WAY`] where that is not known. `ask` the next level for what is not here, up to the program's
-    /// `last` line.
+    /// The cycle from which on a line is there; [`UNDER_WAY`] where that is not known. `ask` the next level for missing lines, up to the
+    /// program's `last` line.
     pub fn look(&mut self, line: u64, last: u64, mut ask: impl FnMut(u64) -> u64) -> u64 {
         if let Some(from) = self.lines.find(line) {
             return from;

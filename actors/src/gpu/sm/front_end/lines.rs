@@ -10,7 +10,7 @@ pub const UNDER_WAY: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Line {
-    /// Its number: what is behind it is the same wherever it is asked for.
+    /// Its number: the same line has the same number wherever it is asked for.
     number: u64,
     /// The first cycle in which it is there.
     from: u64,
@@ -19,7 +19,7 @@ struct Line {
 /// A place without a line.
 const NONE: Line = Line { number: u64::MAX, from: 0 };
 
-/// A cache of lines, of which the one that was not used for longest goes first.
+/// A cache of lines. The line that was not used for longest goes first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lines {
     /// Set after set, each with the line that was used last in front.
@@ -28,7 +28,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Of a capacity in lines, rounded up to whole sets.
+    /// A cache with a capacity in lines, rounded up to whole sets.
     pub fn new(capacity: u64) -> Lines {
         let sets = capacity.div_ceil(WAYS as u64);
         Lines { lines: vec![NONE; sets as usize * WAYS], sets }

@@ -23,11 +23,11 @@ use second_level::{SecondLevel, code_address, line_of};
 pub use second_level::{Wanted, constant_address};
 use serde::{Deserialize, Serialize};
 
-/// What a topology says of the front end.
+/// The topology's parameters of the front end.
 #[derive(Clone, Debug)]
 pub struct FrontEndSpecification {
     policy: Policy,
-    /// By sub-core: its warps.
+    /// The warps of each sub-core.
     members: Vec<WarpSet>,
     latencies: [u32; LatencyClass::COUNT],
     intervals: [u32; Pipe::ALL.len()],
@@ -36,7 +36,7 @@ pub struct FrontEndSpecification {
     memory_queue: u8,
 }
 
-/// What an instruction is to the front end: its [`Timing`] without what it depends on.
+/// The front end's view of an instruction: its [`Timing`] without its dependencies.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     /// Unit it issues to.
@@ -50,7 +50,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Of an instruction.
+    /// The class of an instruction.
     #[inline]
     pub fn of(timing: &Timing) -> Class {
         let bank_conflicts = timing.control.bank_conflicts;
@@ -69,11 +69,23 @@ pub struct Issued {
     pub latency: u64,
 }
 
+/// A need for a line of code or of constants: in which cycle, and where its misses are counted.
+pub struct Need<'a> {
+    /// The cycle.
+    pub cycle: u64,
+    /// Has the warp waited for the line before? Then this is no further miss.
+    pub waits_already: bool,
+    /// The counters of the launch that the warp is of.
+    pub counters: &'a mut SmCounters,
+    /// Gets the lines to request from the L2.
+    pub wanted: &'a mut Wanted,
+}
+
 /// The state of the front end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FrontEnd {
     sub_cores: Vec<SubCore>,
-    /// By sub-core, where these have instruction caches of their own.
+    /// The instruction cache of each sub-core, where sub-cores have their own.
     buffers: Vec<InstructionBuffer>,
     /// Lines of constant operands.
     constants: Lines,
@@ -83,11 +95,10 @@ pub struct FrontEnd {
     prefetch: u32,
     /// Warps that wait for a line of code or constants, in the order in which they came to it.
     fetching: Vec<u16>,
-    counters: SmCounters,
 }
 
 impl FrontEndSpecification {
-    /// Of these parameters.
+    /// The specification by these parameters.
     pub fn new(parameters: &SmParameters) -> FrontEndSpecification {
         let sub_cores = parameters.sub_cores as usize;
         let of =
@@ -151,7 +162,6 @@ impl FrontEnd {
             instructions_per_line: (LINE_BYTES as u32 / parameters.instruction_bytes.max(1)).max(1),
             prefetch,
             fetching: Vec::new(),
-            counters: SmCounters::default(),
         }
     }
 
@@ -161,7 +171,7 @@ impl FrontEnd {
         self.sub_cores[sub_core].blocked(wants, cycle)
     }
 
-    /// The warp that a sub-core comes to first among `ready` ones, of which there is at least one.
+    /// The warp that a sub-core comes to first among `ready` ones. There is at least one.
     #[inline]
     pub fn first(
         &self,
@@ -269,17 +279,16 @@ impl FrontEnd {
     }
 
     /// A warp comes to instruction `pc`, in another line of code than before: gives the first cycle in which it is there. `None` where
-    /// that is not known: the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
-    /// further miss.
+    /// that is not known, and the warp waits.
     #[inline(always)]
     pub fn fetch(
         &mut self,
         warp: usize,
         (program, instructions): (ProgramId, usize),
         pc: u32,
-        (cycle, waits_already): (u64, bool),
-        wanted: &mut Wanted,
+        need: Need,
     ) -> Option<u64> {
+        let Need { cycle, waits_already, counters, wanted } = need;
         if self.second_level.is_absent() {
             return Some(cycle);
         }
@@ -301,35 +310,29 @@ impl FrontEnd {
                 from
             }
         };
-        self.counters.instruction_requests += (wanted.len() - before) as u64;
-        self.counters.l0_instruction_misses += u64::from(from > cycle && !waits_already);
-        self.counters.instruction_cache_misses += u64::from(from == UNDER_WAY && !waits_already);
+        counters.instruction_requests += (wanted.len() - before) as u64;
+        counters.l0_instruction_misses += u64::from(from > cycle && !waits_already);
+        counters.instruction_cache_misses += u64::from(from == UNDER_WAY && !waits_already);
         self.known(warp, from)
     }
 
     /// A warp wants a constant operand at an address of [`constant_address`]: gives the first cycle in which it is there, as
     /// [`Self::fetch`] does.
     #[inline]
-    pub fn constant(
-        &mut self,
-        warp: usize,
-        address: u64,
-        (cycle, waits_already): (u64, bool),
-        wanted: &mut Wanted,
-    ) -> Option<u64> {
+    pub fn constant(&mut self, warp: usize, address: u64, need: Need) -> Option<u64> {
         if self.has_no_constant_cache() {
-            return Some(cycle);
+            return Some(need.cycle);
         }
-        let from = self.constant_line(address, (cycle, waits_already), wanted);
+        let from = self.constant_line(address, need);
         self.known(warp, from)
     }
 
     /// From when on a line of constants is there for a load, which is not noted as one who waits; `None` where that is not known.
-    pub fn constant_for_load(&mut self, address: u64, when: (u64, bool), wanted: &mut Wanted) -> Option<u64> {
+    pub fn constant_for_load(&mut self, address: u64, need: Need) -> Option<u64> {
         if self.has_no_constant_cache() {
-            return Some(when.0);
+            return Some(need.cycle);
         }
-        Some(self.constant_line(address, when, wanted)).filter(|&from| from != UNDER_WAY)
+        Some(self.constant_line(address, need)).filter(|&from| from != UNDER_WAY)
     }
 
     /// Whether constants are always there.
@@ -340,7 +343,8 @@ impl FrontEnd {
 
     /// From when on a constant is there; [`UNDER_WAY`] where that is not known.
     #[inline]
-    fn constant_line(&mut self, address: u64, (cycle, waits_already): (u64, bool), wanted: &mut Wanted) -> u64 {
+    fn constant_line(&mut self, address: u64, need: Need) -> u64 {
+        let Need { cycle, waits_already, counters, wanted } = need;
         let number = address / u64::from(ConstantLine::BYTES);
         if let Some(from) = self.constants.find(number) {
             return from;
@@ -348,8 +352,8 @@ impl FrontEnd {
         let before = wanted.len();
         let from = self.second_level.constant(line_of(address), cycle, wanted);
         self.constants.insert(number, from);
-        self.counters.constant_requests += (wanted.len() - before) as u64;
-        self.counters.constant_cache_misses += u64::from(!waits_already);
+        counters.constant_requests += (wanted.len() - before) as u64;
+        counters.constant_cache_misses += u64::from(!waits_already);
         from
     }
 
@@ -388,11 +392,6 @@ impl FrontEnd {
     /// Lines of code and constants under way.
     pub fn lines_under_way(&self) -> u32 {
         self.second_level.under_way()
-    }
-
-    /// What it has counted.
-    pub fn counters(&self) -> &SmCounters {
-        &self.counters
     }
 
     /// Is it of as many sub-cores?
@@ -476,38 +475,105 @@ mod tests {
     #[test]
     fn a_warp_waits_for_its_line_once() {
         let mut front_end = FrontEnd::new(&parameters());
-        let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
+        let (mut counters, mut wanted, mut waiting) = (SmCounters::default(), Vec::new(), Vec::new());
         let code = (ProgramId(1), 20);
-        assert_eq!(front_end.fetch(9, code, 9, (50, false), &mut wanted), None);
-        assert_eq!(front_end.fetch(3, code, 10, (50, false), &mut wanted), None);
+        assert_eq!(
+            front_end.fetch(
+                9,
+                code,
+                9,
+                Need { cycle: 50, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            None
+        );
+        assert_eq!(
+            front_end.fetch(
+                3,
+                code,
+                10,
+                Need { cycle: 50, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            None
+        );
         // Lines of 8 instructions: the second of three, and the prefetched third. Sub-cores 1 and 3 fetch them once.
         assert_eq!((wanted.len(), front_end.lines_under_way()), (2, 2));
         front_end.line_arrived(wanted[1].0, 400, &mut waiting);
         assert_eq!(waiting, [9, 3]);
-        assert_eq!(front_end.fetch(9, code, 9, (400, true), &mut wanted), None);
+        assert_eq!(
+            front_end.fetch(
+                9,
+                code,
+                9,
+                Need { cycle: 400, waits_already: true, counters: &mut counters, wanted: &mut wanted }
+            ),
+            None
+        );
         front_end.line_arrived(wanted[0].0, 410, &mut waiting);
-        assert_eq!(front_end.fetch(9, code, 9, (410, true), &mut wanted), Some(472));
-        let counters = front_end.counters();
+        assert_eq!(
+            front_end.fetch(
+                9,
+                code,
+                9,
+                Need { cycle: 410, waits_already: true, counters: &mut counters, wanted: &mut wanted }
+            ),
+            Some(472)
+        );
         assert_eq!((counters.instruction_cache_misses, counters.l0_instruction_misses), (2, 2));
         assert_eq!(counters.instruction_requests, 2);
         // The SM has it for another sub-core, which has not come to it.
-        assert_eq!(front_end.fetch(4, code, 9, (500, false), &mut wanted), Some(562));
-        assert_eq!(front_end.counters().l0_instruction_misses, 3);
+        assert_eq!(
+            front_end.fetch(
+                4,
+                code,
+                9,
+                Need { cycle: 500, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            Some(562)
+        );
+        assert_eq!(counters.l0_instruction_misses, 3);
     }
 
     #[test]
     fn a_constant_is_fetched_once_for_all_sub_cores() {
         let mut front_end = FrontEnd::new(&parameters());
-        let mut wanted = Vec::new();
+        let (mut counters, mut wanted) = (SmCounters::default(), Vec::new());
         let parameter = constant_address(ProgramId(1), LaunchId(3), (0, 0x160), None);
-        assert_eq!(front_end.constant(1, parameter, (10, false), &mut wanted), Some(228));
-        assert_eq!(front_end.constant(2, parameter + 8, (300, false), &mut wanted), Some(228), "it is there");
+        assert_eq!(
+            front_end.constant(
+                1,
+                parameter,
+                Need { cycle: 10, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            Some(228)
+        );
+        assert_eq!(
+            front_end.constant(
+                2,
+                parameter + 8,
+                Need { cycle: 300, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            Some(228),
+            "it is there"
+        );
         let variable = constant_address(ProgramId(1), LaunchId(3), (3, 0), Some(0x7000_0000));
-        assert_eq!(front_end.constant(1, variable, (300, false), &mut wanted), None);
+        assert_eq!(
+            front_end.constant(
+                1,
+                variable,
+                Need { cycle: 300, waits_already: false, counters: &mut counters, wanted: &mut wanted }
+            ),
+            None
+        );
         assert_eq!(wanted.len(), 2);
         front_end.line_arrived(wanted[0].0, 500, &mut Vec::new());
-        assert_eq!(front_end.constant_for_load(variable, (510, true), &mut wanted), Some(562));
-        assert_eq!((front_end.counters().constant_cache_misses, front_end.counters().constant_requests), (2, 2));
+        assert_eq!(
+            front_end.constant_for_load(
+                variable,
+                Need { cycle: 510, waits_already: true, counters: &mut counters, wanted: &mut wanted }
+            ),
+            Some(562)
+        );
+        assert_eq!((counters.constant_cache_misses, counters.constant_requests), (2, 2));
     }
 
     #[test]

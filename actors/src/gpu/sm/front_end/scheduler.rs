@@ -37,7 +37,7 @@ pub struct SubCore {
     addresses_from: u64,
 }
 
-/// What a sub-core does in a cycle.
+/// The act of a sub-core in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The warp that issues.
@@ -129,7 +129,7 @@ impl SubCore {
         self.taken = (1 << Pipe::ALL.len()) - 1;
     }
 
-    /// The warp that the policy comes to first among `ready` ones, of which there is at least one.
+    /// The warp that the policy comes to first among `ready` ones. There is at least one.
     #[inline]
     pub fn first(&self, policy: &Policy, ready: WarpSet, older: &[WarpSet]) -> usize {
         let last = usize::from(self.last);
@@ -245,7 +245,7 @@ mod tests {
         Policy { policy, active_warps: 2, sub_cores: 1 }
     }
 
-    /// Warps 0 to 3, of which 1 came first, then 2, 0 and 3.
+    /// Warps 0 to 3. Warp 1 came first, then 2, 0 and 3.
     const OLDER: [WarpSet; 4] = [0b0110, 0, 0b0010, 0b0111];
 
     fn order(which: SchedulerPolicy, cycles: usize) -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! The second level of instruction and constant caches, one for an SM (NVIDIA's L1.5): what is not here is fetched from L2.
+//! The second level of instruction and constant caches, one for an SM (NVIDIA's L1.5): missing lines are fetched from L2.
 
 use super::lines::{Lines, UNDER_WAY};
 use crate::interleave::CODE_WINDOW;
@@ -13,7 +13,7 @@ const CODE_BYTES: u64 = 1 << 20;
 const COMPILER_CONSTANTS: u64 = 3 << 18;
 /// Bytes of a constant bank.
 const BANK_BYTES: u64 = 1 << 16;
-/// Marks the addresses of what launches say; the number of the launch follows, then the offset. Whatever a launch says is new.
+/// Marks the addresses of a launch's values; the number of the launch follows, then the offset. The values of a launch are always new.
 const OF_LAUNCH: u64 = 1 << 63;
 /// Lines that are fetched from L2 together for a constant: 256 bytes [Jia et al. 2018, table 3.1].
 const CONSTANT_LINES: u64 = 256 / LINE_BYTES;
@@ -24,7 +24,7 @@ pub fn code_address(program: ProgramId) -> u64 {
     CODE_WINDOW + u64::from(program.0) * CODE_BYTES
 }
 
-/// Where a constant is: what a launch says in bank 0, variables in bank 3 at their own addresses, what the compiler made elsewhere.
+/// The address of a constant: values of a launch in bank 0, variables in bank 3 at their own addresses, the compiler's constants elsewhere.
 #[inline]
 pub fn constant_address(program: ProgramId, launch: LaunchId, (bank, offset): (u32, u32), bank_3: Option<u64>) -> u64 {
     let offset = u64::from(offset);
@@ -57,8 +57,8 @@ pub struct SecondLevel {
 }
 
 impl SecondLevel {
-    /// Of so many bytes; a line is there `latency` cycles after it is asked for, and `launch_latency` what is in no cache of the SM and a
-    /// launch says: the front end has written it to L2 just before.
+    /// A cache of so many bytes. A line is there `latency` cycles after it is asked for. A line of a launch's values that is in no cache of
+    /// the SM takes `launch_latency`: the front end has written it to L2 just before.
     pub fn new(bytes: u64, latency: u32, launch_latency: u32) -> SecondLevel {
         SecondLevel {
             lines: Lines::new(bytes / LINE_BYTES),
@@ -93,7 +93,7 @@ impl SecondLevel {
         }
     }
 
-    /// The same of a constant, of which two lines are fetched together.
+    /// The same for a constant, where two lines are fetched together.
     pub fn constant(&mut self, line: u64, cycle: u64, wanted: &mut Wanted) -> u64 {
         let first = line / CONSTANT_LINES * CONSTANT_LINES;
         if line >= line_of(OF_LAUNCH) && self.lines.find(line).is_none() {
@@ -134,7 +134,7 @@ impl SecondLevel {
         self.lines.clear();
     }
 
-    /// What was asked for under a number has arrived from L2: gives the line, and when the caches above have it.
+    /// The line that was asked for under a number has arrived from L2: gives the line, and when the caches above have it.
     pub fn arrived(&mut self, number: u32, cycle: u64) -> (u64, u64) {
         let line = self.fetches.remove(number);
         if self.lines.find(line).is_none() {

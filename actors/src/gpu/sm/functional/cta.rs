@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Warp instructions that a CTA runs before another one's turn comes, unless it waits before: other CTAs may be waited for.
 const CTA_TURN: u32 = 1 << 16;
 
-/// What a warp waits for.
+/// The wait of a warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Waits {
     /// Nothing.
@@ -23,13 +23,13 @@ pub enum Waits {
     Nothing,
     /// A barrier of its CTA.
     Barrier,
-    /// The end of the epoch: others may have written by then what it looks for.
+    /// The end of the epoch: others may have written by then the value that it looks for.
     Epoch,
-    /// The end of the epoch, which tells what the atomic or the heap operation at this instruction gives back.
+    /// The end of the epoch, which tells the result of the atomic or the heap operation at this instruction.
     Answer(u32),
 }
 
-/// A warp; what it works on is kept when it ends, so that the next one reuses its memory.
+/// A warp; its registers and state are kept when it ends, so that the next one reuses its memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FunctionalWarp {
     pub context: Context,
@@ -155,7 +155,7 @@ impl FunctionalCta {
         }
     }
 
-    /// What was read back gets its code.
+    /// Gives code to the state that was read back.
     ///
     /// # Errors
     ///

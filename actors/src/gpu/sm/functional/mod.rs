@@ -1,12 +1,12 @@
 //! CTAs that run for their values alone: no pipe, cache or scoreboard sees them, and they take no room that others could have.
 //!
-//! In each value epoch in which an SM has any, it runs so many instructions of them, one warp for as long as it can, one CTA after the
-//! other. What they write is seen by others at the epoch's end, in the order in which logs take effect, as whatever else is written: so
-//! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic gives back
-//! what it found one epoch later.
+//! In each value epoch in which an SM has such CTAs, it runs so many instructions of them, one warp for as long as it can, one CTA after
+//! the other. Their writes become visible to others at the epoch's end, in the order in which logs take effect, as all other writes do. So
+//! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic returns the old
+//! value one epoch later.
 //!
-//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program
-//! that asks whether its kernel is done, or whether two take longer than one, finds what it expects. It is no time to be reported.
+//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program that
+//! asks whether its kernel is done, or whether two take longer than one, gets sensible answers. It is no time to be reported.
 
 mod cta;
 mod run;
@@ -22,6 +22,7 @@ use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::Program;
 use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Payload, SimTime};
 use cta::{FunctionalCta, Waits};
@@ -75,6 +76,16 @@ impl Functional {
         });
     }
 
+    /// Adds what the CTAs did that are under way.
+    pub(super) fn unreported(&self, unreported: &mut Vec<Unreported>) {
+        for &slot in &self.running {
+            let cta = &self.ctas[slot as usize].slot;
+            if let Some(launch) = &cta.launch {
+                Unreported::among(unreported, launch.id).add_unfinished(&cta.counters);
+            }
+        }
+    }
+
     /// What it waits for, in words; `None` where it has nothing to do.
     pub(super) fn outstanding(&self) -> Option<String> {
         let waiting: u64 = self.waiting.iter().map(|ctas| u64::from(ctas.count)).sum();
@@ -87,7 +98,7 @@ impl Functional {
         })
     }
 
-    /// What was read back gets its code.
+    /// Gives code to the state that was read back.
     ///
     /// # Errors
     ///
@@ -120,7 +131,7 @@ impl Functional {
     }
 }
 
-/// CTAs that have ended in an epoch, by launch, and messages that are sent before: what kernels have put into streams.
+/// CTAs that have ended in an epoch, by launch, and messages that are sent before: the operations that kernels have put into streams.
 #[derive(Default)]
 struct Ends {
     ctas: Vec<FunctionalEnd>,
@@ -158,7 +169,7 @@ impl<P: Profile> Sm<P> {
         clock.cycle_at_or_after(self.writer.visible_at(clock.time_of(cycle)))
     }
 
-    /// Runs what there is to run in this epoch.
+    /// Runs the CTAs in this epoch.
     #[cold]
     pub(super) fn run_functional(&mut self, step: &mut Step) {
         let cycle = step.now.cycle;
@@ -211,7 +222,7 @@ impl<P: Profile> Sm<P> {
         self.send_ends(ends, next_epoch, step.out);
     }
 
-    /// Tells the scheduler what has ended, in the epoch in which everybody sees what was written.
+    /// Tells the scheduler which CTAs have ended, in the epoch in which all units see their writes.
     fn send_ends(&self, ends: Ends, cycle: u64, out: &mut Outbox) {
         let at = self.wiring.ports.clock.time_of(cycle);
         for message in ends.launches {
@@ -233,7 +244,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// The epoch before has ended: warps get what they have waited for.
+    /// The epoch before has ended: warps get the results that they have waited for.
     fn functional_epoch_ended(&mut self, ends: &mut Ends) {
         let mut wrong_frees = Vec::new();
         let functional = &mut self.state.functional;

@@ -13,7 +13,7 @@ use balar_protocol::{Clock, SimTime};
 /// Warp instructions that a warp runs before another one of its CTA gets its turn, unless it waits before: it may spin until the other
 /// has written to shared memory.
 const WARP_TURN: u32 = 2048;
-/// Loads past the caches by a warp in an epoch after which it waits for the next: what it looks for can only be there then.
+/// Loads past the caches by a warp in an epoch after which it waits for the next: the value that it looks for can only be there then.
 const MOST_POLLS: u32 = 4;
 /// Warps of a CTA, as tokens number them.
 const TOKEN_WARPS: u32 = 32;
@@ -42,15 +42,15 @@ enum WarpStop {
     Fault(Box<KernelFault>),
 }
 
-/// What warps run with in an epoch.
+/// The state that warps run with in an epoch.
 pub(super) struct Runner<'a, 'b> {
     pub execution: &'a mut Execution,
     pub view: &'a DeviceMemoryView<'b>,
     pub log: &'a mut WriteLog,
     pub recent: RecentRanges,
-    /// When what they write takes effect.
+    /// The time when their writes take effect.
     pub time: SimTime,
-    /// What they read as clocks: this cycle with the first instruction, and one more with each.
+    /// The cycle that they read as a clock: this one with the first instruction, and one more with each.
     pub clock: Clock,
     pub cycle: u64,
     /// The CTA's slot.
@@ -177,7 +177,7 @@ impl Runner<'_, '_> {
         false
     }
 
-    /// What follows from an instruction that is no arithmetic, branch or access: does the warp wait?
+    /// The effect of an instruction that is no arithmetic, branch or access: does the warp wait?
     fn waits_after(&mut self, cta: &mut FunctionalCta, warp: usize, pc: u32, effect: Effect) -> bool {
         let MemoryAccess { space, kind, mask, .. } = self.execution.access;
         match effect {

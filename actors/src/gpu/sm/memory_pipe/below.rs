@@ -11,7 +11,7 @@ use balar_protocol::translation::{Aperture, Translation, TranslationMessage};
 use balar_protocol::{Clock, Payload, PortId, SimTime};
 use serde::{Deserialize, Serialize};
 
-/// What the way out is wired to.
+/// The wiring of the way out.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
     /// The SM's clock.
@@ -20,7 +20,7 @@ pub struct Ports {
     pub memory: PortId,
     /// The GMMU.
     pub translation: Option<PortId>,
-    /// What is below holds stores back, and is to be told when a warp waits for them.
+    /// A unit below holds stores back, and is to be told when a warp waits for them.
     pub drains: bool,
 }
 
@@ -111,8 +111,8 @@ impl Below {
         }
     }
 
-    /// The first level holds a translation around `line` from now on. What has been counted of a page goes with it from level to level, and is
-    /// reported when it leaves both.
+    /// The first level holds a translation around `line` from now on. The counts of a page go with it from level to level, and are reported
+    /// when it leaves both.
     fn enter_first(&mut self, line: u64, translation: &Translation, now: &mut Moment) {
         let used = if translation.followed { self.second.used(line) } else { None };
         let used = used.map(|(_, used)| std::mem::take(used)).unwrap_or_default();
@@ -127,12 +127,12 @@ impl Below {
         }
     }
 
-    /// A request goes to a page that somebody follows.
+    /// A request goes to a page that the driver of unified memory follows.
     fn count_use(&mut self, request: &MemoryRequest, now: &mut Moment) {
         let Some((page, used)) = self.first.used(request.line) else { return };
         used.requests += 1;
         used.written |= request.kind.carries_data();
-        // The first change is told at once: whoever follows the page knows then that it is dirty.
+        // The first change is told at once: the follower of the page knows then that it is dirty.
         let becomes_dirty = used.written && !used.dirty;
         if becomes_dirty || used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
             let next = Use { reported: Some(now.cycle), dirty: used.dirty || used.written, ..Use::default() };
@@ -147,7 +147,8 @@ impl Below {
         self.last
     }
 
-    /// A warp begins to wait for its stores: whoever holds stores back is told so, after the last of them. It takes no request's place.
+    /// A warp begins to wait for its stores: the unit that holds stores back is told so, after the last of them. It takes no request's
+    /// place.
     pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
         if ports.drains {
             self.drain_follows = !self.waiting.is_empty();
@@ -206,9 +207,9 @@ pub struct Moment<'a> {
     pub cycle: u64,
     /// Where the ways lead.
     pub ports: &'a Ports,
-    /// What is counted.
+    /// The counters.
     pub counters: &'a mut SmCounters,
-    /// What is sent.
+    /// The outbox.
     pub out: &'a mut Outbox,
 }
 
@@ -220,7 +221,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Whoever follows the page is told how often it was used, if it was.
+    /// The follower of the page is told how often it was used, if it was.
     fn report(&mut self, page: &Translation, Use { requests, written, .. }: Use) {
         if requests > 0 {
             self.tell(TranslationMessage::Used { page: page.page, requests, written });

@@ -39,21 +39,21 @@ impl L1Cache {
         self.entries.fill(NONE);
     }
 
-    /// Changes the size; what was cached is dropped. What does not fill a set is left out.
+    /// Changes the size; cached lines are dropped. Lines that do not fill a set are left out.
     pub fn resize(&mut self, bytes: u64) {
         self.sets = (bytes / LINE_BYTES) as usize / self.ways;
         self.entries.clear();
         self.entries.resize(self.sets * self.ways, NONE);
     }
 
-    /// The set of a line, of which there is at least one.
+    /// The set of a line. There is at least one.
     #[inline]
     fn set(&mut self, line: u64) -> &mut [Entry] {
         let first = (line / LINE_BYTES) as usize % self.sets * self.ways;
         &mut self.entries[first..first + self.ways]
     }
 
-    /// Brings closer what a search for a line will look at.
+    /// Prefetches into the host's cache the entries that a search for a line will look at.
     #[inline]
     pub fn prefetch(&self, line: u64) {
         if self.sets > 0 {
@@ -61,7 +61,7 @@ impl L1Cache {
         }
     }
 
-    /// Of `sectors` of `line`, those that are cached. Counts as a use.
+    /// The cached sectors among `sectors` of `line`. Counts as a use.
     #[inline(always)]
     pub fn lookup(&mut self, line: u64, sectors: u8) -> u8 {
         if self.sets == 0 {

@@ -1,4 +1,4 @@
-//! The memory pipe of an SM: L1 and shared memory, lines under way, translation, and what goes to the crossbar and comes back.
+//! The memory pipe of an SM: L1 and shared memory, lines under way, translation, and the traffic with the crossbar.
 //!
 //! **Invariant:** it knows warps only as the [`Owner`]s of accesses. An access is answered at once, with the cycle in which its data
 //! are there, or later, by an [`Event`] under the key of its tracker.
@@ -41,7 +41,7 @@ const WRITE: u32 = 1;
 const ATOMIC: u32 = 2;
 const CODE: u32 = 3;
 
-/// What a topology says of the memory pipe.
+/// The topology's parameters of the memory pipe.
 #[derive(Clone, Debug)]
 pub struct PipeSpecification {
     shared_latency: u64,
@@ -60,7 +60,7 @@ pub struct PipeSpecification {
 }
 
 impl PipeSpecification {
-    /// Of these parameters.
+    /// The specification by these parameters.
     pub fn new(parameters: &SmParameters) -> PipeSpecification {
         PipeSpecification {
             shared_latency: u64::from(parameters.shared_latency),
@@ -96,9 +96,9 @@ pub struct Access<'a> {
     pub owner: Owner,
     /// The number of the launch.
     pub launch: u32,
-    /// Of an atomic or reduction: the first cycle in which its values are known.
+    /// For an atomic or reduction: the first cycle in which its values are known.
     pub known: u64,
-    /// What the warp's CTA counts.
+    /// The counters of the warp's CTA.
     pub counters: &'a mut CtaCounters,
 }
 
@@ -122,7 +122,7 @@ pub struct FoundSectors {
     pub hits: u8,
     /// That came from memory because of it.
     pub fetched: u8,
-    /// Of these, those that nobody asked for.
+    /// The sectors among these that were not asked for.
     pub promoted: u8,
 }
 
@@ -140,14 +140,14 @@ impl FoundSectors {
     }
 }
 
-/// What a message from below has brought.
+/// The effect of a message from below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// What the L2 found for a part of an access: (warp, generation, sectors).
+    /// The sectors that the L2 found for a part of an access: (warp, generation, sectors).
     Found(u16, u32, FoundSectors),
     /// All parts of the access under a key have come; the key is free.
     Completed(u32, Owner),
-    /// A line that a store, reduction or atomic went to has acknowledged it: (warp, generation, of which the low bits count).
+    /// A line has acknowledged a store, reduction or atomic: (warp, generation; the low bits of the generation count).
     Acknowledged(u16, u32),
     /// A line of code has come: its number.
     Code(u32),
@@ -258,7 +258,7 @@ impl MemoryPipe {
             let lanes = access.access.mask.count_ones();
             wavefronts = wavefronts.max(u64::from(lanes.div_ceil(specification.texture_lanes_per_cycle)));
         } else if access.access.kind == AccessKind::Load {
-            // Of lines that are not read whole the banks give what they give of shared memory.
+            // A line that is not read whole comes from the banks as fast as from shared memory.
             if lines.as_slice().len() as u64 > data {
                 wavefronts = wavefronts.max(u64::from(shared_wavefronts(access.access).0));
             }
@@ -269,9 +269,17 @@ impl MemoryPipe {
             self.slots.take(now, taken.last + 1, self.load_tenths / 10);
             self.load_tenths %= 10;
         }
+        let bytes_of = |access: &MemoryAccess| u64::from(access.mask.count_ones()) * u64::from(access.bytes);
+        let bytes = bytes_of(access.access) + access.further.iter().map(bytes_of).sum::<u64>();
         match access.access.kind {
-            AccessKind::Load => access.counters.l1_sectors_load += sectors,
-            AccessKind::Store => access.counters.l1_sectors_store += sectors,
+            AccessKind::Load => {
+                access.counters.l1_sectors_load += sectors;
+                access.counters.l1_bytes_load += bytes;
+            }
+            AccessKind::Store => {
+                access.counters.l1_sectors_store += sectors;
+                access.counters.l1_bytes_store += bytes;
+            }
             AccessKind::Atomic | AccessKind::Reduction => {}
         }
         let answer = if access.access.kind == AccessKind::Load {
@@ -298,13 +306,14 @@ impl MemoryPipe {
         counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);
         if access.access.kind == AccessKind::Load {
             counters.shared_wavefronts_load += u64::from(wavefronts);
+            counters.shared_memory_bank_conflicts_load += u64::from(wavefronts - least);
         } else {
             counters.shared_wavefronts_store += u64::from(wavefronts);
         }
         (Answer::At(taken.last + specification.shared_latency), taken)
     }
 
-    /// Gives the key of what is missing, if anything is.
+    /// Gives the key of the access where sectors are missing.
     #[inline(always)]
     fn load(
         &mut self,
@@ -327,7 +336,7 @@ impl MemoryPipe {
         let mut remaining = 0;
         let (mut hits, mut requested) = (0, 0);
         for (at, line) in lines.iter().enumerate() {
-            // The L1 does not hold what the host may write.
+            // The L1 does not hold memory that the host may write.
             let cached = cached && !is_pinned(line.line);
             let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
             hits += sector_count(hit);
@@ -390,7 +399,7 @@ impl MemoryPipe {
         self.counters.l1_requests_store += u64::from(count);
         let is_store = kind == MemoryKind::Store;
         if is_store && access.space == Space::Local {
-            // What threads store in their own memory stays in the L1 for them (CUDA C++ Programming Guide, local memory).
+            // Stores of threads to their own memory stay in the L1 for them (CUDA C++ Programming Guide, local memory).
             for (line, full) in lines.iter().map(|line| (line, full_sectors(line.words))).filter(|&(_, full)| full != 0)
             {
                 self.counters.l1_evictions += u64::from(self.l1.fill(line.line, full));
@@ -436,7 +445,8 @@ impl MemoryPipe {
         self.below.send(request, cycle, ports, &mut self.counters, out);
     }
 
-    /// Brings closer what the answers of a window will need. Calls `of_warp` with the warps that are told of them.
+    /// Prefetches into the host's cache the data that the answers of a window will need. Calls `of_warp` with the warps that are told of
+    /// them.
     pub fn prefetch<'a>(
         &self,
         responses: impl Iterator<Item = &'a MemoryResponse> + Clone,
@@ -461,8 +471,8 @@ impl MemoryPipe {
         }
     }
 
-    /// A response of the memory system has arrived: what follows from it, in order. The answer to an atomic whose values are not known
-    /// yet is held back until [`Self::next_due`].
+    /// A response of the memory system has arrived: its effects, in order. The answer to an atomic whose values are not known yet is held
+    /// back until [`Self::next_due`].
     pub fn receive(
         &mut self,
         specification: &PipeSpecification,
@@ -475,7 +485,7 @@ impl MemoryPipe {
             LOAD => {
                 let mut mshr = self.outstanding.remove_line(key);
                 self.counters.l2_round_trip_cycles += cycle.saturating_sub(mshr.requested_cycle);
-                // The L1 does not hold what the host may write.
+                // The L1 does not hold memory that the host may write.
                 let cached = mshr.cached && response.served_by != ServedBy::HostMemory;
                 if cached && self.l1.fill(mshr.line, mshr.sectors) {
                     self.counters.l1_evictions += 1;
@@ -558,13 +568,13 @@ impl MemoryPipe {
         self.outstanding.writes
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &SmCounters {
         &self.counters
     }
 }
 
-/// The number of the stores of the warp of a generation, of which the low bits fit.
+/// The number of the stores of the warp of a generation; the low bits of the generation fit.
 fn write_id(warp: u16, generation: u32) -> u32 {
     generation << 9 | u32::from(warp) << 2 | WRITE
 }
@@ -574,7 +584,7 @@ fn writer_of(id: u32) -> (u16, u32) {
     ((id >> 2 & 0x7f) as u16, id >> 9)
 }
 
-/// Notes what the L2 found for a request of a warp.
+/// Notes the sectors that the L2 found for a request of a warp.
 #[inline]
 fn count_found(response: &MemoryResponse, (warp, generation): (u16, u32), events: &mut Vec<Event>) {
     let found = FoundSectors::of(response);

@@ -1,4 +1,4 @@
-//! What is under way below the L1: lines, and the accesses that wait for them.
+//! Traffic under way below the L1: lines, and the accesses that wait for them.
 
 use crate::gpu::sm::serde_array;
 use crate::slab::{NONE, Slab};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Hash chains of outstanding lines.
 const BUCKETS: usize = 256;
 
-/// What the answer to an access is for. The pipe only keeps it.
+/// The purpose of an access's answer. The pipe only keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// The registers that the instruction writes.
@@ -32,7 +32,7 @@ pub struct Owner {
     pub warp: u16,
     /// Which of the warps that had the slot.
     pub generation: u32,
-    /// What its answer is for.
+    /// The purpose of its answer.
     pub purpose: Purpose,
 }
 
@@ -43,7 +43,7 @@ pub struct Tracker {
     pub owner: Owner,
     /// Parts that have not come.
     pub remaining: u32,
-    /// Of an atomic or reduction: the first cycle in which the values it leaves and returns are known. 0 of a load.
+    /// For an atomic or reduction: the first cycle in which the values that it leaves and returns are known. 0 for a load.
     pub known: u64,
 }
 
@@ -71,10 +71,10 @@ struct Waiter {
     next: u32,
 }
 
-/// What is under way below the L1 of an SM.
+/// Traffic under way below the L1 of an SM.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outstanding {
-    /// Accesses of which parts are under way.
+    /// Accesses whose parts are under way.
     pub trackers: Slab<Tracker>,
     mshrs: Slab<Mshr>,
     waiters: Slab<Waiter>,

@@ -1,4 +1,4 @@
-//! The TLBs that an SM reaches without the GMMU, and how often it has used the pages that somebody follows.
+//! The TLBs that an SM reaches without the GMMU, and the counts of its uses of pages that the driver of unified memory follows.
 
 use crate::gpu::tlb::{Tlb, covers};
 use balar_protocol::translation::{Aperture, Translation};
@@ -69,7 +69,7 @@ impl Level {
         self.entries.peek(address)
     }
 
-    /// Drops what overlaps the range; `dropped` is told of each. Gives how many there were.
+    /// Drops the entries that overlap the range; `dropped` is told of each. Gives how many there were.
     pub fn invalidate(&mut self, address: u64, bytes: u64, mut dropped: impl FnMut(&Translation, Use)) -> u64 {
         self.recent = NOWHERE;
         self.entries.invalidate(address, bytes, |translation, used| dropped(&translation, used))
@@ -82,7 +82,7 @@ mod tests {
     use crate::gpu::tlb::{IDENTITY_BITS, identity};
     use crate::test_support::Numbers;
 
-    /// Against a list in the order of use, of which a page that was found last is found again without a search.
+    /// Against a list in the order of use. A page that was found last is found again without a search.
     #[test]
     fn the_page_that_was_found_last_stays_where_it_is_in_the_order_of_use() {
         let (mut level, mut numbers) = (Level::new(2 << 20, 16, 0), Numbers::new(9));

@@ -1,4 +1,4 @@
-//! What the GMMU says, and what follows from it for requests, TLBs and the L1.
+//! The messages of the GMMU, and their effects on requests, TLBs and the L1.
 
 use super::below::{Moment, Ports};
 use super::{LOAD, MemoryPipe};

@@ -21,16 +21,16 @@ struct Group {
     requests: Vec<MemoryRequest>,
 }
 
-/// Requests that wait for the GMMU. Those of one region, which is what an entry of the first TLB covers, are asked for together until the
+/// Requests that wait for the GMMU. Requests of one region, as large as an entry of the first TLB covers, are asked for together until the
 /// GMMU tells smaller pages of it apart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     region_bits: u8,
-    /// By the number of the translation.
+    /// Groups, by the number of the translation.
     groups: BTreeMap<u32, Group>,
     /// The number by the page and the binary logarithm of its bytes.
     numbers: BTreeMap<(u64, u8), u32>,
-    /// Regions of which the last answer was about a smaller page, with the binary logarithm of its bytes.
+    /// Regions whose last answer was about a smaller page, with the binary logarithm of its bytes.
     divided: BTreeMap<u64, u8>,
     next: u32,
 }
@@ -52,14 +52,14 @@ impl Waiting {
         self.groups.is_empty()
     }
 
-    /// A request waits from now on. Gives what the GMMU is to be asked or told.
+    /// A request waits from now on. Gives the question or the message to the GMMU.
     pub fn add(&mut self, request: MemoryRequest) -> Option<TranslationMessage> {
         let (address, access) = (request.line, access_of(request.kind));
         let (id, is_new) = self.join(request);
         if is_new { Some(TranslationMessage::Request { address, id, access }) } else { self.joined(id, 1) }
     }
 
-    /// What the GMMU is told of the last `requests` of a group: that they wait, too, if their page can fault.
+    /// The message to the GMMU about the last `requests` of a group: that they wait, too, if their page can fault.
     fn joined(&self, id: u32, requests: usize) -> Option<TranslationMessage> {
         let group = self.groups.get(&id).filter(|group| requests > 0 && group.is_counted)?;
         let access = group.requests.iter().rev().take(requests).map(|request| access_of(request.kind)).max();
@@ -90,7 +90,7 @@ impl Waiting {
     }
 
     /// The GMMU has answered. Gives the requests that may go on, in the order in which they came; `None` where nothing waits under this
-    /// number. The others wait on, and `ask` gets what the GMMU is to be asked for them.
+    /// number. The others wait on, and `ask` gets the questions to the GMMU for them.
     pub fn answered(
         &mut self,
         id: u32,
@@ -109,7 +109,7 @@ impl Waiting {
     }
 
     /// The page of `2^bits` bytes around `address` is not resident. Requests of other pages no longer wait for this answer, and `ask` gets
-    /// what the GMMU is to be asked for them.
+    /// the questions to the GMMU for them.
     pub fn faulted(&mut self, id: u32, address: u64, bits: u8, mut ask: impl FnMut(TranslationMessage)) {
         let bits = bits.max(SMALLEST_PAGE_BITS);
         let Some(group) = self.groups.get_mut(&id) else { return };
@@ -156,7 +156,7 @@ impl Waiting {
     }
 }
 
-/// What a request does to its page.
+/// The access of a request to its page.
 fn access_of(kind: MemoryKind) -> PageAccess {
     match kind {
         MemoryKind::Load => PageAccess::Read,

@@ -423,7 +423,7 @@ mod tests {
         }
     }
 
-    // The expected texts are what a C library prints.
+    // The expected texts are the output of a C library.
     #[test]
     fn integers() {
         let minus = |value: i64| value as u64;

@@ -22,7 +22,7 @@ const DEEPEST_NESTING: u32 = 24;
 /// Why a launch is refused: the driver's number, and the runtime's that its table makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchError {
-    /// What the driver's functions return.
+    /// The value that the driver's functions return.
     pub driver: u32,
     /// `cudaError`.
     pub runtime: u32,
@@ -36,10 +36,10 @@ const DEPTH_EXCEEDED: LaunchError = LaunchError { driver: 5, runtime: 65 };
 const OUT_OF_RESOURCES: LaunchError = LaunchError { driver: 6, runtime: 701 };
 /// `cudaErrorInvalidConfiguration`.
 const INVALID_CONFIGURATION: LaunchError = LaunchError { driver: 7, runtime: 9 };
-/// `cudaErrorLaunchPendingCountExceeded`: what a thread is told that gets no buffer, for as many launches wait as may.
+/// `cudaErrorLaunchPendingCountExceeded`: the error of a thread that gets no buffer, because as many launches wait as may.
 pub(crate) const PENDING_EXCEEDED: LaunchError = LaunchError { driver: 12, runtime: 69 };
 
-/// What a launch is to be.
+/// The launch that a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
     kernel: u64,
@@ -124,7 +124,7 @@ fn of_thread<L: OwnWrites>(
             }
             0
         }
-        // What is in a stream runs on, and an event is waited for until it is over.
+        // Work in a stream runs on, and an event is waited for until it is over.
         _ if first >= FIRST_HANDLE => 0,
         _ => INVALID_VALUE.driver,
     }

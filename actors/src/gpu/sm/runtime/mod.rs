@@ -1,5 +1,5 @@
-//! What calls of the device runtime do: `printf`, `malloc`, `free`, the end of an assertion that does not hold, conditions of graphs;
-//! `launching.rs` has kernels that launch kernels.
+//! The effects of calls of the device runtime: `printf`, `malloc`, `free`, the end of an assertion that does not hold, conditions of
+//! graphs; `launching.rs` has kernels that launch kernels.
 
 mod format;
 mod launching;
@@ -14,7 +14,7 @@ use balar_protocol::cuda::FaultCause;
 use format::Arguments;
 pub(super) use launching::PENDING_EXCEEDED;
 
-/// What `vprintf` returns where the format is a null pointer (CUDA C++ Programming Guide, "Formatted Output").
+/// The result of `vprintf` where the format is a null pointer (CUDA C++ Programming Guide, "Formatted Output").
 const NO_FORMAT: u64 = -1i32 as u32 as u64;
 /// Formats and strings are cut here: no longer record fits the buffer that it goes to.
 const PRINTED_TEXT: usize = 1 << 20;

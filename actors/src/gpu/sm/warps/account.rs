@@ -1,19 +1,19 @@
-//! What has been charged up to a cycle, in the middle of the warps' stay: a wait with a known end is charged when it begins, one without
-//! when it ends, and a warp's stay when it leaves.
+//! The charges up to a cycle, in the middle of the warps' stay: a wait with a known end is charged when it begins, one without when it
+//! ends, and a warp's stay when it leaves.
 
 use super::Warps;
 use super::parties::Parties;
 use super::slot::Status;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use crate::gpu::sm::profile::{NoProfile, Profile};
+use balar_protocol::SimTime;
 use balar_protocol::by_launch::{LaunchTotals, Share};
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::launches::{LaunchCounts, LaunchSink};
+use balar_protocol::launches::{LaunchCounts, LaunchSink, Unreported};
 use balar_protocol::statistics::CtaCounters;
 
 impl<P: Profile> Warps<P> {
-    /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included. Nothing is left to happen
-    /// before `cycle`.
+    /// The reasons of all cycles before `cycle`, and the work of the CTAs, present ones included. Nothing is left to happen before `cycle`.
     pub fn statistics(&self, cycle: u64) -> (SmCounters, CtaCounters) {
         let cycle = cycle.max(self.wheel.now());
         let (mut counters, mut kernels) = (self.counters, self.completed);
@@ -25,6 +25,12 @@ impl<P: Profile> Warps<P> {
             kernels.add(&cta.counters);
         }
         (counters, kernels)
+    }
+
+    /// Warp instructions that the CTAs have executed, those that are here included.
+    pub fn instructions(&self) -> u64 {
+        let here = self.ctas.iter().filter(|cta| cta.launch.is_some()).map(|cta| cta.counters.inst_executed);
+        self.completed.inst_executed + here.sum::<u64>()
     }
 
     /// Where the cycles of warps went by launch, all cycles before `cycle`.
@@ -45,7 +51,7 @@ impl<P: Profile> Warps<P> {
         profile
     }
 
-    /// Charges the warps that are here for what they have waited before `cycle`, and takes back what lies behind it: as if they left.
+    /// Charges the present warps for their waits before `cycle`, and takes back charges behind it: as if they left.
     fn settle(&self, parties: &mut Parties, profile: &mut impl Profile, cycle: u64) {
         let due = self.wheel.due();
         parties.charge_throttled(self.throttled, cycle);
@@ -80,6 +86,28 @@ impl<P: Profile> Warps<P> {
         self.parties.by_launch().give(totals);
     }
 
+    /// What CTAs did of which the CTA scheduler has not heard at `now`: those that are here, up to `cycle`, those that were broken off, and
+    /// those whose end is on its way.
+    pub fn unreported(&self, cycle: u64, now: SimTime) -> Vec<Unreported> {
+        let mut unreported = self.broken_off.clone();
+        if self.resident_ctas > 0 {
+            let cycle = cycle.max(self.wheel.now());
+            for (launch, share) in self.settled(cycle).shares(cycle) {
+                share.give(&mut Unreported::among(&mut unreported, launch).counters.units);
+            }
+        }
+        for cta in &self.ctas {
+            match (&cta.launch, cta.constants_of) {
+                (Some(launch), _) => Unreported::among(&mut unreported, launch.id).add_unfinished(&cta.counters),
+                (None, Some(launch)) if cta.end_is_heard > now => {
+                    Unreported::among(&mut unreported, launch).counters.ctas.add(&cta.counters);
+                }
+                (None, _) => {}
+            }
+        }
+        unreported
+    }
+
     /// From now on what CTAs did is kept by launch, too.
     pub fn keep_by_launch(&mut self) {
         self.by_launch = Some(Vec::new());
@@ -92,7 +120,7 @@ impl<P: Profile> Warps<P> {
         }
     }
 
-    /// Tells what CTAs did: those that have ended since the last time, and those that are here, up to a cycle.
+    /// Tells the work of CTAs: of those that have ended since the last time, and of present ones, up to a cycle.
     pub fn launches(&mut self, cycle: u64, sink: &mut LaunchSink) {
         if self.by_launch.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! A warp's copies from device to shared memory (`cp.async`): what is under way, in the order in which it began.
+//! A warp's copies from device to shared memory (`cp.async`) that are under way, in the order in which they began.
 //!
 //! The copies up to a commit, or up to an arrival at an `mbarrier` object, are a batch. Batches end in order, whenever their data
 //! come; memory is taken only when more are under way than ever before.
@@ -8,7 +8,7 @@ use balar_isa::program::lanes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What ends a batch.
+/// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// `cp.async.commit_group`.
@@ -26,7 +26,7 @@ struct Batch {
 /// The copies of one warp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Copies {
-    /// Ended batches, the first of which is under way still.
+    /// Ended batches; the first is still under way.
     batches: VecDeque<Batch>,
     /// Batches among them that are groups.
     groups: u32,
@@ -36,7 +36,7 @@ pub struct Copies {
     open: u32,
     /// First cycle in which all that came can be read.
     pub ready: u64,
-    /// What the warp waits for, if it does.
+    /// The copies that the warp waits for, if it does.
     pub wanted: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ impl Copies {
         self.groups += u32::from(end == End::Commit);
     }
 
-    /// Forgets the first batch if all of it has come, and tells what ended it.
+    /// Forgets the first batch if all of it has come, and tells its end.
     pub fn take_finished(&mut self) -> Option<End> {
         let first = self.batches.front().filter(|batch| batch.under_way == 0)?;
         let end = first.end;

@@ -4,16 +4,16 @@ use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
-use balar_protocol::ContextId;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::CtaCounters;
+use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Barriers of a CTA.
 pub const BARRIERS: usize = 16;
 
-/// One barrier: who has arrived, and what their predicates reduce to.
+/// One barrier: the warps that have arrived, and the reduction of their predicates.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Barrier {
     arrived: u32,
@@ -28,7 +28,7 @@ struct Barrier {
 pub struct CtaSlot {
     /// The launch; `None` where the slot is free.
     pub launch: Option<Arc<KernelLaunch>>,
-    /// What the launch runs in.
+    /// The context of the launch.
     pub context: ContextId,
     /// Place in the grid.
     pub cta: [u32; 3],
@@ -38,16 +38,18 @@ pub struct CtaSlot {
     pub live_warps: u32,
     /// Threads that have not ended.
     pub live_threads: u32,
-    /// The key of what its warps that have left have under way.
+    /// The key of the stores that its warps which have left have under way.
     pub left: Option<u32>,
     /// The launch's constants.
     pub constants: LaunchConstants,
-    /// Of which launch these are; they stay when the CTA has ended.
+    /// The launch of these constants; they stay when the CTA has ended.
     pub constants_of: Option<LaunchId>,
     /// Shared memory.
     pub shared: Vec<u8>,
-    /// What it has done so far.
+    /// Its work so far.
     pub counters: CtaCounters,
+    /// When the CTA scheduler hears of the end of the CTA that was here last.
+    pub end_is_heard: SimTime,
     /// What it asks of the device runtime.
     pub device_runtime: DeviceRuntime,
     barriers: [Barrier; BARRIERS],
@@ -58,12 +60,12 @@ pub struct CtaSlot {
 pub struct Completion {
     /// Which barrier.
     pub barrier: u8,
-    /// Of a reduction: its result.
+    /// The result of a reduction.
     pub reduction: Option<u32>,
 }
 
 impl CtaSlot {
-    /// Clears what a CTA before left, without giving memory back.
+    /// Clears the state of an earlier CTA, without giving memory back.
     pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3]) {
         self.shared.clear();
         self.shared.resize(launch.shared_bytes as usize, 0);

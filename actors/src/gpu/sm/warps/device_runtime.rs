@@ -1,4 +1,5 @@
-//! What the device runtime knows of a CTA: the last errors of its threads, and what these have put into streams of their grid.
+//! The device runtime's knowledge of a CTA: the last errors of its threads, and the operations that these have put into streams of their
+//! grid.
 
 use balar_protocol::device_launch::{DeviceOperation, DeviceStream};
 use serde::{Deserialize, Serialize};
@@ -12,11 +13,11 @@ const HANDLES_A_CTA: u64 = 1 << 20;
 /// The device runtime in a CTA.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DeviceRuntime {
-    /// By thread: the error that it got last and has not cleared.
+    /// The error that a thread got last and has not cleared, by thread.
     errors: BTreeMap<u32, u32>,
     /// Handles that it has given.
     handles: u64,
-    /// What threads have put into streams, and nobody has been told of.
+    /// Operations that threads have put into streams, and that have not been sent.
     pub posted: Vec<(DeviceStream, DeviceOperation)>,
 }
 
@@ -42,7 +43,7 @@ impl DeviceRuntime {
         }
     }
 
-    /// A handle that no other stream or event of the grid has, of the CTA with this number in it.
+    /// A handle that no other stream or event of the grid has, for the CTA with this number in it.
     pub fn new_handle(&mut self, cta: u64) -> u64 {
         let handle = FIRST_HANDLE + cta * HANDLES_A_CTA + self.handles;
         self.handles += 1;

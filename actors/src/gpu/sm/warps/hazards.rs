@@ -18,7 +18,7 @@ struct Outstanding {
     place: u16,
     /// The lanes that it is of.
     lanes: u32,
-    /// From when on it can be read; of operands, written.
+    /// The cycle from which on it can be read; for operands, written.
     ready: u64,
     /// The same where it guards an instruction.
     ready_to_guard: u64,
@@ -27,13 +27,13 @@ struct Outstanding {
     is_operand: bool,
 }
 
-/// What of a warp is under way.
+/// The pending reads and writes of a warp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Hazards {
     outstanding: Vec<Outstanding>,
 }
 
-/// When what an instruction leaves can be used, in cycles.
+/// The cycles from which on the results and operands of an instruction can be used.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// It issues.
@@ -46,10 +46,10 @@ pub struct Times {
     pub operands: Option<u64>,
 }
 
-/// What is read or written too early: `R4, 3 cycles early, of the instruction at` this program counter.
+/// A read or write that is too early: `R4, 3 cycles early, of the instruction at` this program counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hazard {
-    /// What is done to which register, and how much too early.
+    /// The access and its register, and how much it is too early.
     pub what: String,
     /// The instruction that has not finished with it.
     pub pc: u32,
@@ -65,7 +65,7 @@ impl Hazards {
     ///
     /// # Errors
     ///
-    /// What it does too early.
+    /// The accesses that are too early.
     pub fn issue(&mut self, instruction: &Instruction, pc: u32, lanes: u32, times: &Times) -> Result<(), Hazard> {
         self.outstanding.retain(|other| other.ready.max(other.ready_to_guard) > times.issue);
         let uses = instruction.uses();

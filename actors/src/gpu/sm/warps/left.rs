@@ -1,14 +1,14 @@
 //! Stores that are not acknowledged when their warps leave: a CTA ends without them, its kernel does not.
 //!
-//! That is what hardware does: a block of a V100 that only stores makes room for the next one 362 cycles after it was placed, fewer than
-//! its own start and a way to the L2 and back take together (RRZE gpu-benches, gpu-stream, one block of 16 threads an SM).
+//! Hardware does the same: a block of a V100 that only stores makes room for the next one 362 cycles after it was placed, fewer than its
+//! own start and a way to the L2 and back take together (RRZE gpu-benches, gpu-stream, one block of 16 threads an SM).
 
 use super::GENERATION_BITS;
 use crate::slab::Slab;
 use balar_protocol::cuda::LaunchId;
 use serde::{Deserialize, Serialize};
 
-/// A CTA of which warps have left before their stores were acknowledged.
+/// A CTA whose warps have left before their stores were acknowledged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LeftCta {
     launch: LaunchId,

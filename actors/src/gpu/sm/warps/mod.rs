@@ -1,4 +1,4 @@
-//! The warps of an SM: their slots and CTAs, which of them is ready when, and what each of their cycles is charged to.
+//! The warps of an SM: their slots and CTAs, which of them is ready when, and the charge of each of their cycles.
 //!
 //! **Invariant:** nothing here knows the memory system or the schedulers. Every cycle of a resident warp is charged once: to the
 //! instruction that it issues, to "not selected" while it is ready, or to one stall. A wait with a known end is charged when it begins.
@@ -22,7 +22,7 @@ use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::program::Pipe;
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::launches::LaunchCounts;
+use balar_protocol::launches::{LaunchCounts, Unreported};
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::CtaCounters;
 use copies::{Arrival, End};
@@ -51,31 +51,33 @@ pub struct Place {
 #[serde(bound = "")]
 pub struct Warps<P: Profile = NoProfile> {
     wheel: Wheel,
-    /// By pipe: warps whose next instruction goes there, among those that are scheduled.
+    /// The warps whose next instruction goes to a pipe, among the scheduled ones, by pipe.
     wants: [WarpSet; Pipe::ALL.len()],
     /// Ready warps that wait for room below the L1.
     throttled: WarpSet,
     /// Warps that wait for the value of an atomic.
     value_waiters: WarpSet,
-    /// By warp: those that came to the SM before it.
+    /// The warps that came to the SM before a warp, by warp.
     older: Vec<WarpSet>,
     warps: Vec<Warp>,
     contexts: Vec<Context>,
     ctas: Vec<CtaSlot>,
     /// Arrivals at `mbarrier` objects that wait for copies.
     arrivals: Slab<Arrival>,
-    /// What warps that have left have under way.
+    /// The stores that warps which have left have under way.
     left: LeftStores,
     resident_ctas: u32,
     resident_since: u64,
     /// Where the cycles of the warps went.
     parties: Parties,
-    /// What is counted of the SM as a whole.
+    /// The counters of the SM as a whole.
     counters: SmCounters,
     /// The same by instruction, where that is asked for.
     pub profile: P,
-    /// What CTAs did that are here no longer.
+    /// The work of CTAs that are here no longer.
     completed: CtaCounters,
+    /// What CTAs did that were broken off with their launches.
+    broken_off: Vec<Unreported>,
     /// The same by launch, since it was last asked for, where the run is watched by launch.
     #[serde(skip)]
     by_launch: Option<Vec<LaunchCounts>>,
@@ -98,7 +100,7 @@ impl<P: Profile> Warps<P> {
         self.warps.len()
     }
 
-    /// What the scheduler knows of a warp.
+    /// The scheduler's knowledge of a warp.
     #[inline]
     pub fn warp(&self, warp: usize) -> &Warp {
         &self.warps[warp]
@@ -110,7 +112,7 @@ impl<P: Profile> Warps<P> {
         &mut self.warps[warp]
     }
 
-    /// What a warp works on.
+    /// The state of a warp.
     #[inline]
     pub fn context(&mut self, warp: usize) -> &mut Context {
         &mut self.contexts[warp]
@@ -128,7 +130,7 @@ impl<P: Profile> Warps<P> {
         usize::from(self.warps[warp].cta)
     }
 
-    /// A warp's slot, what it works on, and its CTA.
+    /// A warp's slot, its state, and its CTA.
     #[inline]
     pub fn all_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot) {
         let slot = &mut self.warps[warp];
@@ -136,13 +138,13 @@ impl<P: Profile> Warps<P> {
         (slot, &mut self.contexts[warp], cta)
     }
 
-    /// A warp's slot, what it works on, and what is kept of its instructions.
+    /// A warp's slot, its state, and the readiness of its instructions.
     #[inline]
     pub fn slot_and_context(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut P) {
         (&mut self.warps[warp], &mut self.contexts[warp], &mut self.profile)
     }
 
-    /// A warp's slot, what it works on, its CTA, where the cycles of all warps are charged, and where by instruction.
+    /// A warp's slot, its state, its CTA, the charges of all warps, and the charges by instruction.
     #[inline]
     pub fn parts_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot, &mut SmCounters, &mut P) {
         let slot = &mut self.warps[warp];
@@ -151,7 +153,7 @@ impl<P: Profile> Warps<P> {
         (slot, &mut self.contexts[warp], cta, counters, &mut self.profile)
     }
 
-    /// Brings a warp closer: what is looked at when an answer comes for it.
+    /// Prefetches into the host's cache the parts of a warp that an answer for it will look at.
     #[inline]
     pub fn prefetch(&self, warp: usize) {
         if let (Some(slot), Some(context)) = (self.warps.get(warp), self.contexts.get(warp)) {
@@ -173,7 +175,7 @@ impl<P: Profile> Warps<P> {
 
     // Time.
 
-    /// Goes on to `cycle`: what is due becomes ready.
+    /// Goes on to `cycle`: warps that are due become ready.
     #[inline]
     pub fn advance_to(&mut self, cycle: u64) {
         self.wheel.advance_to(cycle);
@@ -191,13 +193,13 @@ impl<P: Profile> Warps<P> {
         self.wheel.ready()
     }
 
-    /// By pipe: which of the scheduled warps want it.
+    /// The scheduled warps that want each pipe.
     #[inline]
     pub fn wants(&self) -> &[WarpSet; Pipe::ALL.len()] {
         &self.wants
     }
 
-    /// By warp: those that came before it.
+    /// The warps that came before each warp.
     #[inline]
     pub fn older(&self) -> &[WarpSet] {
         &self.older
@@ -298,7 +300,7 @@ impl<P: Profile> Warps<P> {
         slot.stall = stall;
     }
 
-    /// What the warp waited for has come: up to `cycle` it is charged to the wait.
+    /// The result that the warp waited for has come: up to `cycle` it is charged to the wait.
     #[inline]
     pub fn wake(&mut self, warp: usize, cycle: u64) {
         let slot = &mut self.warps[warp];
@@ -438,7 +440,7 @@ impl<P: Profile> Warps<P> {
     }
 }
 
-/// What an acknowledgement was.
+/// The meaning of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
     /// Others are to come, or nobody waits for them.

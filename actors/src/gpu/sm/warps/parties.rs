@@ -1,4 +1,4 @@
-//! Where the cycles of an SM's warps go, by launch: the launches whose CTAs are on the SM each have counters of their own.
+//! Where the cycles of an SM's warps go, and what misses in its caches of code and constants, by launch: the launches whose CTAs are on the SM each have counters of their own.
 
 use super::wheel::{WarpSet, count};
 use crate::gpu::sm::counters::{SmCounters, Stall};
@@ -22,7 +22,7 @@ pub struct Party {
 }
 
 impl Party {
-    /// What its warps did, as far as it is charged, from its first CTA's arrival up to `cycle`.
+    /// The work of its warps, as far as it is charged, from its first CTA's arrival up to `cycle`.
     fn share(&self, cycle: u64) -> SmCounters {
         SmCounters { cycles_active: cycle.saturating_sub(self.since), ..self.counters }
     }
@@ -47,6 +47,11 @@ impl Share for SmCounters {
         to.stall_sleeping += self.stall_sleeping;
         to.stall_no_instruction += self.stall_no_instruction;
         to.stall_imc_miss += self.stall_imc_miss;
+        to.l0_instruction_misses += self.l0_instruction_misses;
+        to.instruction_cache_misses += self.instruction_cache_misses;
+        to.instruction_requests += self.instruction_requests;
+        to.constant_cache_misses += self.constant_cache_misses;
+        to.constant_requests += self.constant_requests;
     }
 }
 
@@ -54,7 +59,7 @@ impl Share for SmCounters {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Parties {
     here: Vec<Party>,
-    /// What launches did that are here no longer, together.
+    /// The work of launches that are here no longer, together.
     gone: SmCounters,
     /// The same by launch.
     by_launch: ByLaunch<SmCounters>,
@@ -152,20 +157,20 @@ impl Parties {
         self.here[usize::from(place)].warps &= !warps;
     }
 
-    /// What all launches did, as far as it is charged.
+    /// The work of all launches, as far as it is charged.
     pub fn total(&self) -> SmCounters {
         let mut total = self.gone;
         self.here.iter().filter(|party| party.ctas > 0).for_each(|party| total.add(&party.counters));
         total
     }
 
-    /// The launches that are here, with what is charged to them up to `cycle`.
+    /// The present launches, with their charges up to `cycle`.
     pub fn shares(&self, cycle: u64) -> impl Iterator<Item = (LaunchId, SmCounters)> {
         let here = self.here.iter().filter(|party| party.ctas > 0);
         here.map(move |party| (party.launch, party.share(cycle)))
     }
 
-    /// What launches did that are here no longer, since it was last taken.
+    /// The work of launches that are here no longer, since it was last taken.
     pub fn by_launch(&mut self) -> &mut ByLaunch<SmCounters> {
         &mut self.by_launch
     }

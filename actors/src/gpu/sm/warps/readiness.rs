@@ -1,4 +1,4 @@
-//! What makes an instruction ready: an exchangeable rule, one for each warp.
+//! The rule that makes an instruction ready: an exchangeable rule, one for each warp.
 //!
 //! PTX has a scoreboard of registers. Machine code carries control words, which count cycles and name scoreboards of their own, six a
 //! warp: an instruction takes one until its result is written or its operands are read, and others wait until it is free.
@@ -133,7 +133,7 @@ impl Readiness {
         }
     }
 
-    /// What was pending for an instruction has come: its results can be read from `results` on.
+    /// A pending result of an instruction has come: it can be read from `results` on.
     #[inline]
     pub fn completed(&mut self, program: &Program, timing: &Timing, results: Ready) {
         if let Readiness::ControlWords(scoreboards, _) = self {
@@ -159,7 +159,7 @@ impl Readiness {
         }
     }
 
-    /// The operands of an instruction that has issued are read in a cycle: what it wrote them from can be written again.
+    /// The operands of an instruction that has issued are read in a cycle: their registers can be written again.
     #[inline]
     pub fn operands_read(&mut self, timing: &Timing, read: Ready) {
         if let Readiness::ControlWords(scoreboards, _) = self {

@@ -1,4 +1,4 @@
-//! CTAs come and go, and with them the warps: which slots they get, and what is charged to those that leave.
+//! CTAs come and go, and with them the warps: the slots that they get, and the charges of warps that leave.
 
 use super::cta::Completion;
 use super::slot::{Context, Status, Warp};
@@ -12,6 +12,7 @@ use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use std::sync::Arc;
 
@@ -212,7 +213,7 @@ impl<P: Profile> Warps<P> {
         slot.generation = slot.generation.wrapping_add(1);
     }
 
-    /// A CTA ends, or is ended: its warps leave. Gives the launch, what the CTA did, and whether stores of it are under way whose end
+    /// A CTA ends, or is ended: its warps leave. Gives the launch, the work of the CTA, and whether stores of it are under way whose end
     /// will be told; `None` where its slot is free.
     pub fn end_cta(&mut self, cta: usize, fails: bool, cycle: u64) -> Option<(Arc<KernelLaunch>, CtaCounters, bool)> {
         for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {
@@ -246,10 +247,12 @@ impl<P: Profile> Warps<P> {
         (0..self.ctas.len()).filter(runs)
     }
 
-    /// The launch has failed elsewhere: its CTAs are dropped without a word.
+    /// The launch has failed elsewhere: its CTAs are dropped, and the scheduler is not told what they did.
     pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
         for cta in self.ctas_of(launch).collect::<Vec<_>>() {
-            self.end_cta(cta, true, cycle);
+            if let Some((_, counters, _)) = self.end_cta(cta, true, cycle) {
+                Unreported::among(&mut self.broken_off, launch).add_unfinished(&counters);
+            }
         }
     }
 }

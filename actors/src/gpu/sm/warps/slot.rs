@@ -1,4 +1,4 @@
-//! A warp slot of an SM: what the scheduler knows of the warp, and the values that it works on.
+//! A warp slot of an SM: the scheduler's knowledge of the warp, and the values that it works on.
 
 use super::copies::Copies;
 use super::hazards::Hazards;
@@ -11,7 +11,7 @@ use balar_protocol::cuda::ProgramId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the scheduler knows of a warp.
+/// The scheduler's knowledge of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// No warp.
@@ -37,7 +37,7 @@ pub enum Status {
 /// A first instruction that no line has, and that lies far behind every instruction.
 const NOWHERE: u32 = 1 << 31;
 
-/// What is looked at whenever a warp issues: one line of the host's cache.
+/// The fields that are looked at whenever a warp issues: one line of the host's cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub struct Warp {
@@ -57,7 +57,7 @@ pub struct Warp {
     pub outstanding: u32,
     /// The warp's number in its CTA.
     pub warp_in_cta: u32,
-    /// Of a warp that waits for a value: the key of the atomic that leaves it.
+    /// For a warp that waits for a value: the key of the atomic that leaves the value.
     pub waits_for: u32,
     /// The code's number.
     pub program_id: ProgramId,
@@ -65,7 +65,7 @@ pub struct Warp {
     pub cta: u16,
     /// The place of its launch among those that are here.
     pub party: u8,
-    /// What it waits for.
+    /// Its wait.
     pub status: Status,
     /// Why it cannot issue.
     pub stall: Stall,
@@ -115,7 +115,7 @@ impl Warp {
     }
 }
 
-/// What a warp works on; kept when it ends, so that the next one reuses its memory.
+/// The state of a warp; kept when it ends, so that the next one reuses its memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Context {
     /// Registers and control flow.
@@ -125,9 +125,9 @@ pub struct Context {
     pub program: Option<Arc<Program>>,
     /// When its instructions are ready.
     pub readiness: Readiness,
-    /// What is under way, where hazards are checked.
+    /// The pending reads and writes, where hazards are checked.
     pub hazards: Hazards,
-    /// Of machine code: reads of textures and surfaces that are under way.
+    /// Machine code: reads of textures and surfaces that are under way.
     pub image_reads: ImageReads,
     /// Copies to shared memory.
     pub copies: Copies,
@@ -135,7 +135,7 @@ pub struct Context {
     pub local: Vec<u8>,
 }
 
-/// What is said of a context without a program or a state.
+/// The message about a context without a program or a state.
 const NO_PROGRAM: &str = "a warp that is placed has a program and a state";
 
 impl Context {

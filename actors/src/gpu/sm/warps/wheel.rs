@@ -128,7 +128,7 @@ impl Wheel {
         due
     }
 
-    /// By warp: when it becomes ready, if later than now.
+    /// The cycle when each warp becomes ready, if later than now.
     pub fn due(&self) -> [Option<u64>; WarpSet::BITS as usize] {
         let mut due = [None; WarpSet::BITS as usize];
         for ahead in 1..CYCLES as u64 {
@@ -141,7 +141,7 @@ impl Wheel {
         due
     }
 
-    /// Goes on to `cycle`: what is due becomes ready.
+    /// Goes on to `cycle`: warps that are due become ready.
     #[inline]
     pub fn advance_to(&mut self, cycle: u64) {
         let elapsed = cycle.saturating_sub(self.now);
@@ -164,7 +164,7 @@ impl Wheel {
         }
     }
 
-    /// What was far ahead comes into the wheel.
+    /// Warps that were far ahead come into the wheel.
     #[cold]
     fn approach(&mut self, cycle: u64) {
         let mut at = 0;

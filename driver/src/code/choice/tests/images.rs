@@ -71,7 +71,7 @@ fn machine_code_is_taken_where_all_images_have_some() {
         (&[&piece], ["-", "cubin", "cubin"]),
         (&[&piece, PTX], ["-", "-", "-"]),
         (&[&piece, &piece], ["-", "cubin, app.1.cubin", "cubin, app.1.cubin"]),
-        // Code that was compiled in pieces, with what the linker made of them.
+        // Code that was compiled in pieces, with the linker's output for them.
         (&[&unlinked, &unlinked, &container(&[SM_70])], ["ptx, app.1.ptx", "2.cubin", "2.cubin"]),
         (&[&unlinked, &container(&[])], ["ptx", "ptx", "-"]),
     ] {

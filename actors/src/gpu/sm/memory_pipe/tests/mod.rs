@@ -10,7 +10,7 @@ use balar_protocol::{Clock, Message, Payload, PortId, SimTime};
 
 const GLOBAL: u64 = 0x1_0000;
 
-/// A V100's memory pipe with what it is wired to.
+/// A V100's memory pipe with its wiring.
 struct Fixture {
     specification: PipeSpecification,
     pipe: MemoryPipe,
@@ -81,6 +81,8 @@ fn a_load_misses_once_and_hits_then() {
     // One line of four sectors: the pipe is taken for a cycle, and the hit latency is 28.
     assert_eq!(fixture.accept(&load, REGISTERS, 0, 400), Answer::At(428));
     assert_eq!((fixture.counters.l1_sectors_load, fixture.counters.l1_sector_hits_load), (12, 4));
+    // Three loads of 32 words: all of their sectors.
+    assert_eq!(fixture.counters.l1_bytes_load, 12 * 32);
     assert_eq!(fixture.pipe.counters().l1_mshr_merges, 4);
 }
 
@@ -90,6 +92,8 @@ fn accesses_go_through_the_pipe_one_after_the_other() {
     // 32 lines take 8 cycles of tags, 4 a cycle.
     let scattered = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 128 * lane as u64);
     assert_eq!(fixture.accept(&scattered, Purpose::Nothing, 0, 100), Answer::Written(32));
+    // A word of each sector.
+    assert_eq!((fixture.counters.l1_sectors_store, fixture.counters.l1_bytes_store), (32, 32 * 4));
     // Shared memory without conflicts: one wavefront, 19 cycles, from when the pipe is free.
     let shared = access(AccessKind::Load, Space::Shared, |lane| 4 * lane as u64);
     assert_eq!(fixture.accept(&shared, REGISTERS, 0, 100), Answer::At(108 + 19));
@@ -97,6 +101,7 @@ fn accesses_go_through_the_pipe_one_after_the_other() {
     let conflicts = access(AccessKind::Load, Space::Shared, |lane| 128 * lane as u64);
     assert_eq!(fixture.accept(&conflicts, REGISTERS, 0, 100), Answer::At(109 + 19 + 31));
     assert_eq!(fixture.counters.shared_memory_bank_conflicts, 31);
+    assert_eq!(fixture.counters.shared_memory_bank_conflicts_load, 31);
     // The pipe is free at 141.
     assert_eq!(fixture.pipe.exchange(100, 104, 2), Taken { first: 141, last: 142 });
 }

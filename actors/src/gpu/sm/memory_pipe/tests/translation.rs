@@ -1,4 +1,4 @@
-//! What waits for the GMMU, what the TLBs keep of its answers, and what they drop.
+//! Requests that wait for the GMMU, the entries that TLBs keep of its answers, and the entries that they drop.
 
 use super::*;
 use balar_protocol::translation::{FaultKind, PageAccess, Translation};
@@ -7,14 +7,14 @@ pub(super) const MIB: u64 = 1 << 20;
 pub(super) const PAGE: u64 = 4096;
 const GMMU: PortId = PortId(1);
 
-/// What the SM has sent.
+/// A message that the SM has sent.
 #[derive(Debug, PartialEq)]
 enum Sent {
     /// A request: line, whose memory.
     Request(u64, Aperture),
     /// A question to the GMMU: number, address, access.
     Asks(u32, u64, PageAccess),
-    /// What waits besides: number, page, requests, access.
+    /// Requests that wait besides: number, page, requests, access.
     Joins(u32, u64, u32, PageAccess),
     Used(u64, u32, bool),
     Invalidated(u32),
@@ -272,7 +272,7 @@ fn the_use_of_followed_pages_is_reported() {
     fixture.load(768, 2400);
     let sent = fixture.sent();
     assert_eq!(sent, [Request(640, Device), Used(0, 4, false), Request(768, Device)]);
-    // What is in no level any more is reported.
+    // A page that is in no level any more is reported.
     fixture.lane(AccessKind::Store, 896, 2500);
     fixture.sent();
     let mut reports = Vec::new();
@@ -281,7 +281,7 @@ fn the_use_of_followed_pages_is_reported() {
     }
     reports.retain(|sent| matches!(sent, Used(0, ..)));
     assert_eq!(reports, [Used(0, 1, true)]);
-    // As is what is dropped.
+    // So is a page that is dropped.
     fixture.lane(AccessKind::Store, 5 * PAGE + 128, 3200);
     fixture.load(5 * PAGE + 256, 3300);
     fixture.sent();

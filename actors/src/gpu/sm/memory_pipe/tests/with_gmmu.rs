@@ -14,7 +14,7 @@ const WIRE: u64 = 20;
 const DRIVER: PortId = PortId(2);
 const PAGES: u64 = 1024;
 
-/// What the driver knows of a page, and what has gone there.
+/// The driver's knowledge of a page, and the accesses that have gone there.
 #[derive(Clone, Copy, Default)]
 struct Page {
     is_mapped: bool,
@@ -32,7 +32,7 @@ struct Node {
     bench: Bench,
     pages: Vec<Page>,
     numbers: Numbers,
-    /// By (time, sequence): messages to SMs, answers of memory to them, and what the driver will do.
+    /// Messages to SMs, answers of memory to them, and acts of the driver, by (time, sequence).
     to_sms: BTreeMap<(u64, usize), (usize, TranslationMessage)>,
     answers: BTreeMap<(u64, usize), (usize, MemoryResponse)>,
     to_driver: BTreeMap<(u64, usize), MigrationMessage>,
@@ -106,7 +106,7 @@ impl Node {
         fixture.accept(&access, if kind == AccessKind::Load { REGISTERS } else { Purpose::Nothing }, 0, cycle);
     }
 
-    /// What an SM has sent goes on its way; requests are answered after a while.
+    /// Messages of an SM go on their way; requests are answered after a while.
     fn forward(&mut self, sm: usize) {
         for (_, Message { time, payload, .. }) in self.sms[sm].bench.out.take_sent() {
             match payload {
@@ -175,7 +175,7 @@ impl Node {
         }
     }
 
-    /// Maps what has faulted, now and then with the rest of its leaf.
+    /// Maps pages that have faulted, now and then with the rest of their leaf.
     fn serve(&mut self) {
         for (number, writes) in std::mem::take(&mut self.wanted) {
             let (first, count) = if self.numbers.below(2) == 0 { (number / 16 * 16, 16) } else { (number, 1) };
