@@ -299,7 +299,7 @@ fn create(path: &Path, definition: &Definition) -> Result<(), SweepError> {
 fn clear(path: &Path) -> Result<(), SweepError> {
     let file = path.join(definition::FILE);
     let is_absent = |cause: &io::Error| cause.kind() == io::ErrorKind::NotFound;
-    let results = crate::collect::FILES.iter().map(|name| path.join(name));
+    let results = crate::collect::figures::FILES.iter().map(|name| path.join(name));
     for file in std::iter::once(file).chain(results) {
         match fs::remove_file(&file) {
             Err(cause) if !is_absent(&cause) => return Err(failed("remove", &file)(cause)),

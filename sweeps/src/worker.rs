@@ -1,7 +1,7 @@
 //! Points, several at a time, as long as there are any.
 
 use crate::SweepError;
-use crate::collect::RunFigures;
+use crate::collect::figures::RunFigures;
 use crate::files;
 use crate::folder::{Claim, SweepFolder};
 use crate::process;

@@ -83,10 +83,11 @@ pub fn tell(
     written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced).and(chosen)
 }
 
-/// Says on stderr why a run did not end as it should, if it did not: behind `whose`, as the user knows the simulator's own words there.
-pub fn say_problem(record: &RunRecord, whose: &str) {
+/// Says on stderr why a run did not end as it should, if it did not. The line begins with `speaker`: beside the output of a program, the
+/// simulator says that the words are its own.
+pub fn say_problem(record: &RunRecord, speaker: &str) {
     if let Some(problem) = record.problem() {
-        say(format_args!("{whose}: {problem}"));
+        say(format_args!("{speaker}: {problem}"));
     }
     if let Some(refused) = record.refused_launches() {
         say(format_args!("balar-actors: {refused}"));

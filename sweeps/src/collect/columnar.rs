@@ -1,6 +1,6 @@
 //! Tables as Parquet files: counts are 64-bit integers, numbers with fractions doubles, everything else is text. An empty cell is null.
 
-use super::{Cell, Table};
+use super::table::{Cell, Table};
 use crate::SweepError;
 use crate::files;
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};

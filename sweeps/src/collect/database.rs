@@ -9,7 +9,7 @@
 //! | `statistic` | a counter of a row of units of a point |
 //! | `metric` | a metric of a row of units of a point |
 
-use super::{PointResult, Reading};
+use super::figures::{PointResult, Reading};
 use crate::SweepError;
 use crate::files;
 use crate::files::json;

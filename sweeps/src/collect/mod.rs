@@ -10,7 +10,7 @@
 #[cfg(feature = "parquet")]
 mod columnar;
 mod database;
-mod figures;
+pub(crate) mod figures;
 mod plot;
 mod table;
 

@@ -1,6 +1,7 @@
 //! A chart of one or two swept parameters.
 
-use super::{FILES, Table};
+use super::figures::FILES;
+use super::table::{Cell, Table};
 use crate::SweepError;
 use crate::files;
 use crate::folder::SweepFolder;
@@ -94,10 +95,10 @@ fn draw(folder: &SweepFolder, results: &Table, metric: &str) -> Result<String, S
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let (name, factor) = axis_of(metric, most);
     let group = |value: Option<&str>| -> Vec<(f64, f64)> {
-        let of_line = |row: &&Vec<super::Cell>| {
+        let of_line = |row: &&Vec<Cell>| {
             lines_of.zip(value).is_none_or(|(parameter, value)| row[parameter.column].text() == value)
         };
-        let point = |row: &Vec<super::Cell>| {
+        let point = |row: &Vec<Cell>| {
             let at = across.values.iter().position(|value| *value == row[across.column].text())?;
             Some((across.places[at], row[shown].number()? * factor))
         };

@@ -1,6 +1,6 @@
 //! Results as tables.
 
-use super::{PointResult, Reading, WantedColumn};
+use super::figures::{KernelFigures, PointResult, Reading, WantedColumn};
 use crate::SweepError;
 use crate::files;
 use crate::folder::SweepFolder;
@@ -129,7 +129,7 @@ impl PointRow {
             }
             Some(figures) => {
                 let kernels = &figures.kernels;
-                let all = |of: &dyn Fn(&super::KernelFigures) -> Option<u64>| -> Cell {
+                let all = |of: &dyn Fn(&KernelFigures) -> Option<u64>| -> Cell {
                     kernels.iter().try_fold(0u64, |sum, kernel| Some(sum.saturating_add(of(kernel)?))).into()
                 };
                 cells.extend([

@@ -89,7 +89,7 @@ mod tests {
         let number = TABLES.iter().position(|table| table.name == "TOOLS_CONTEXT").expect("a table");
         let slot = TABLES[number].slots[17];
         // SAFETY: a slot without a meaning is a function without arguments.
-        let call: extern "C" fn() -> c_int = unsafe { std::mem::transmute::<Slot, _>(slot) };
+        let call: extern "C" fn() -> c_int = unsafe { std::mem::transmute(slot) };
         assert_eq!(call(), CudaError::NotSupported.code() as c_int);
         let text = unknown_slot(number, 17);
         assert!(text.contains("function 17") && text.contains("TOOLS_CONTEXT"), "{text}");
