@@ -435,7 +435,7 @@ mod tests {
         }
         for metric in METRICS {
             let Formula::Greatest(parts) = metric.formula else { continue };
-            let is_known = |part: &&str| METRICS.iter().any(|it| it.name == **part && it.is_of_launches());
+            let is_known = |part: &&str| METRICS.iter().any(|it| it.name == *part && it.is_of_launches());
             assert!(!parts.is_empty() && parts.iter().all(is_known), "{metric}");
         }
         let of_launches = METRICS.iter().filter(|metric| metric.place == Launch);
