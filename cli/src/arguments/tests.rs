@@ -188,5 +188,8 @@ fn every_option_of_a_run_is_in_a_group() {
             let is_own = !["help", "version"].contains(&argument.get_id().as_str());
             assert!(!is_own || argument.get_help_heading().is_some(), "{}: {argument}", command.get_name());
         }
+        for argument in command.get_positionals() {
+            assert_eq!(argument.get_help_heading(), None, "{}: {argument}", command.get_name());
+        }
     }
 }

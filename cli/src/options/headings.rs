@@ -1,5 +1,8 @@
 //! The groups in which `--help` lists options.
 
+/// That of arguments without an option's name, which have a group of their own. Where nothing is said, an argument is in the group of the one
+/// before it.
+pub const ARGUMENTS: Option<&str> = None;
 /// What is simulated, and which code of it.
 pub const WHAT_RUNS: &str = "What runs";
 /// Parameters of the node.

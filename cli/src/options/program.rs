@@ -51,7 +51,13 @@ pub struct ProgramOptions {
     #[arg(long, value_enum, default_value_t = HostAccesses::Seen, help_heading = headings::WHAT_RUNS)]
     pub host_accesses: HostAccesses,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        help_heading = headings::ARGUMENTS
+    )]
     pub command: Vec<OsString>,
 }
 

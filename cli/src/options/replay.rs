@@ -22,6 +22,6 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "FILE", help_heading = headings::WHAT_RUNS)]
     pub ptx: Vec<PathBuf>,
     /// The folder of the trace
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", help_heading = headings::ARGUMENTS)]
     pub trace: PathBuf,
 }

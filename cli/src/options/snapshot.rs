@@ -1,5 +1,6 @@
 //! The subcommands of `snapshot`.
 
+use super::headings;
 use super::workload::RunOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -13,7 +14,13 @@ pub enum SnapshotCommand {
         #[command(flatten)]
         options: SnapshotOptions,
         /// Accept numbers that differ from their pinned value by at most this percentage
-        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+        #[arg(
+            long,
+            value_name = "PERCENT",
+            default_value_t = 0.0,
+            value_parser = percent,
+            help_heading = headings::PRINTED
+        )]
         tolerance: f64,
     },
     /// Run, and write FILE
@@ -27,6 +34,7 @@ pub struct SnapshotOptions {
     #[command(flatten)]
     pub run: RunOptions,
     /// The snapshot
+    #[arg(help_heading = headings::ARGUMENTS)]
     pub file: PathBuf,
 }
 

@@ -67,7 +67,12 @@ pub struct SweepOptions {
     #[arg(short = 'q', long, help_heading = headings::PRINTED)]
     pub quiet: bool,
     /// A CUDA program and its arguments, instead of a workload; {name} stands for a value
-    #[arg(value_name = "PROGRAM", last = true, conflicts_with_all = ["workload", "ptx", "compiler"])]
+    #[arg(
+        value_name = "PROGRAM",
+        last = true,
+        conflicts_with_all = ["workload", "ptx", "compiler"],
+        help_heading = headings::ARGUMENTS
+    )]
     pub program: Vec<String>,
 }
 
