@@ -2,8 +2,9 @@
 
 use crate::cuda::LaunchId;
 use crate::kernel_records::KernelRecords;
-use crate::statistics::{KernelRecord, UnitCounters};
+use crate::statistics::{CtaCounters, KernelCounters, KernelRecord, UnitCounters};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Part of [`UnitCounters`], as one unit counts it.
 pub trait Share: Copy + Default {
@@ -133,12 +134,61 @@ impl LaunchTotals {
     }
 }
 
+/// What CTAs of a launch did of which its CTA scheduler does not hear before the run ends: those that are under way then, those that were
+/// broken off with their launch, and those whose end is on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreported {
+    /// The launch.
+    pub launch: LaunchId,
+    /// What they did.
+    pub counters: KernelCounters,
+    /// How many of them have not run to their end.
+    pub ctas_unfinished: u64,
+}
+
+impl Unreported {
+    /// That of `launch` among `all`, where an empty one is put if there is none.
+    pub fn among(all: &mut Vec<Unreported>, launch: LaunchId) -> &mut Unreported {
+        let at = all.iter().position(|known| known.launch == launch).unwrap_or_else(|| {
+            all.push(Unreported { launch, counters: KernelCounters::default(), ctas_unfinished: 0 });
+            all.len() - 1
+        });
+        &mut all[at]
+    }
+
+    /// Adds what a CTA did that has not run to its end.
+    pub fn add_unfinished(&mut self, counters: &CtaCounters) {
+        self.counters.ctas.add(counters);
+        self.ctas_unfinished += 1;
+    }
+}
+
+/// The launches with what their CTAs did of which no scheduler has heard.
+pub fn add_unreported(records: KernelRecords, unreported: &[Unreported]) -> KernelRecords {
+    if unreported.is_empty() {
+        return records;
+    }
+    let mut by_launch: BTreeMap<u32, (KernelCounters, u64)> = BTreeMap::new();
+    for Unreported { launch, counters, ctas_unfinished } in unreported {
+        let (sum, unfinished) = by_launch.entry(launch.0).or_default();
+        sum.add(counters);
+        *unfinished += ctas_unfinished;
+    }
+    let complete = |mut record: KernelRecord| {
+        if let Some((counters, unfinished)) = by_launch.get(&record.launch.0) {
+            record.counters.add(counters);
+            record.ctas_unfinished += unfinished;
+        }
+        record
+    };
+    records.iter().map(complete).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::context::ProcessId;
     use crate::detail::Detail;
-    use crate::statistics::{KernelCounters, KernelRecord};
 
     /// Reads alone.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -211,5 +261,29 @@ mod tests {
         let mut expected: Vec<u64> = (1..=u64::from(launches)).map(|launch| 3 * launch).collect();
         expected[0] += 2 * u64::from(launches);
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_no_scheduler_has_heard_of_is_added_to_its_launch() {
+        let first = |launch| {
+            let mut record = record(launch);
+            record.counters.ctas.inst_executed = 1000;
+            record
+        };
+        let records: KernelRecords = [first(1), first(2)].into_iter().collect();
+        // Two SMs, one of which has two CTAs of the second launch, the other one that has ended.
+        let mut one = Vec::new();
+        let ran = |inst_executed| CtaCounters { inst_executed, ctas_launched: 1, ..CtaCounters::default() };
+        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(30));
+        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(12));
+        assert_eq!(one.len(), 1);
+        let mut other = Vec::new();
+        Unreported::among(&mut other, LaunchId(2)).counters.ctas.add(&ran(100));
+        one.extend(other);
+        let found: Vec<_> = add_unreported(records, &one).iter().collect();
+        assert_eq!(found[0], first(1));
+        // 1000 of its record, 30 and 12 and 100 beside it.
+        let ctas = &found[1].counters.ctas;
+        assert_eq!((ctas.inst_executed, ctas.ctas_launched, found[1].ctas_unfinished), (1142, 3, 2));
     }
 }

@@ -3,7 +3,6 @@
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::detail::Detail;
-use crate::launches::Unreported;
 use crate::ranges::RangePath;
 use crate::statistics::{KernelCounters, KernelRecord};
 use serde::de::DeserializeOwned;
@@ -133,27 +132,6 @@ impl KernelRecords {
         } else {
             others.iter().for_each(|record| self.push(&record));
         }
-    }
-
-    /// The launches with what their CTAs did of which no scheduler has heard.
-    pub fn completed_by(self, unreported: &[Unreported]) -> KernelRecords {
-        if unreported.is_empty() {
-            return self;
-        }
-        let mut by_launch: BTreeMap<u32, (KernelCounters, u64)> = BTreeMap::new();
-        for Unreported { launch, counters, ctas_unfinished } in unreported {
-            let (sum, unfinished) = by_launch.entry(launch.0).or_default();
-            sum.add(counters);
-            *unfinished += ctas_unfinished;
-        }
-        let complete = |mut record: KernelRecord| {
-            if let Some((counters, unfinished)) = by_launch.get(&record.launch.0) {
-                record.counters.add(counters);
-                record.ctas_unfinished += unfinished;
-            }
-            record
-        };
-        self.iter().map(complete).collect()
     }
 
     /// Gives the launches from now on with numbers from 0, where they were numbered from 1, and those that kernels have made behind the
@@ -344,25 +322,6 @@ mod tests {
         assert_eq!(records.iter().collect::<Vec<_>>(), expected);
         assert_eq!((records.len(), records.get(2), records.get(4)), (4, Some(expected[2].clone()), None));
         assert!(records.has_ranges() && !KernelRecords::from_iter([record(1, "scale")]).has_ranges());
-    }
-
-    #[test]
-    fn what_no_scheduler_has_heard_of_is_added_to_its_launch() {
-        let records: KernelRecords = [record(1, "scale"), record(2, "scale")].into_iter().collect();
-        // Two SMs, one of which has two CTAs of the second launch, the other one that has ended.
-        let mut one = Vec::new();
-        let ran = |inst_executed| CtaCounters { inst_executed, ctas_launched: 1, ..CtaCounters::default() };
-        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(30));
-        Unreported::among(&mut one, LaunchId(2)).add_unfinished(&ran(12));
-        assert_eq!(one.len(), 1);
-        let mut other = Vec::new();
-        Unreported::among(&mut other, LaunchId(2)).counters.ctas.add(&ran(100));
-        one.extend(other);
-        let found: Vec<_> = records.completed_by(&one).iter().collect();
-        assert_eq!(found[0], record(1, "scale"));
-        // 1000 of its record, 30 and 12 and 100 beside it.
-        let ctas = &found[1].counters.ctas;
-        assert_eq!((ctas.inst_executed, ctas.ctas_launched, found[1].ctas_unfinished), (1142, 3, 2));
     }
 
     #[test]

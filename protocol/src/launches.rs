@@ -3,8 +3,7 @@
 use crate::SimTime;
 use crate::context::ContextId;
 use crate::cuda::LaunchId;
-use crate::statistics::{CtaCounters, KernelCounters};
-use serde::{Deserialize, Serialize};
+use crate::statistics::KernelCounters;
 use std::sync::Arc;
 
 /// A launch that is on a GPU, or was until lately, as its CTA scheduler tells of it.
@@ -54,35 +53,6 @@ impl LaunchCounts {
             counts.len() - 1
         });
         &mut counts[at]
-    }
-}
-
-/// What CTAs of a launch did of which its CTA scheduler does not hear before the run ends: those that are under way then, those that were
-/// broken off with their launch, and those whose end is on its way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unreported {
-    /// The launch.
-    pub launch: LaunchId,
-    /// What they did.
-    pub counters: KernelCounters,
-    /// How many of them have not run to their end.
-    pub ctas_unfinished: u64,
-}
-
-impl Unreported {
-    /// That of `launch` among `all`, where an empty one is put if there is none.
-    pub fn among(all: &mut Vec<Unreported>, launch: LaunchId) -> &mut Unreported {
-        let at = all.iter().position(|known| known.launch == launch).unwrap_or_else(|| {
-            all.push(Unreported { launch, counters: KernelCounters::default(), ctas_unfinished: 0 });
-            all.len() - 1
-        });
-        &mut all[at]
-    }
-
-    /// Adds what a CTA did that has not run to its end.
-    pub fn add_unfinished(&mut self, counters: &CtaCounters) {
-        self.counters.ctas.add(counters);
-        self.ctas_unfinished += 1;
     }
 }
 

@@ -1,12 +1,11 @@
 //! Statistic definitions: a unit declares its counters in one table, and every output is made from it.
 
 use crate::SimTime;
-use crate::by_launch::LaunchTotals;
+use crate::by_launch::{LaunchTotals, Unreported};
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::detail::Detail;
 use crate::kernel_records::KernelRecords;
-use crate::launches::Unreported;
 use crate::ranges::RangePath;
 use serde::{Deserialize, Serialize};
 use std::fmt;

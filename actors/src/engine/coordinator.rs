@@ -12,6 +12,7 @@ use super::watching::sampler::{Next, Sampler};
 use super::watching::sampling::SampleKind;
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
+use balar_protocol::by_launch::add_unreported;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
 use std::time::Duration;
@@ -344,7 +345,7 @@ impl Coordinator {
             waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
         let kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
-        statistics.kernels = kernels.completed_by(&unreported);
+        statistics.kernels = add_unreported(kernels, &unreported);
         let outcome = match (ending, self.failure.take()) {
             (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
                 Outcome::UnitBroken { path: path(unit), time, message }

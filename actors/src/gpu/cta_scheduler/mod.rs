@@ -27,10 +27,11 @@ use crate::engine::{
     CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch,
     restore_state, save_state,
 };
+use balar_protocol::by_launch::Unreported;
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
+use balar_protocol::launches::{LaunchFacts, LaunchSink};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use device_launches::DeviceLaunches;

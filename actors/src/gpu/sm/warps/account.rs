@@ -7,9 +7,9 @@ use super::slot::Status;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use crate::gpu::sm::profile::{NoProfile, Profile};
 use balar_protocol::SimTime;
-use balar_protocol::by_launch::{LaunchTotals, Share};
+use balar_protocol::by_launch::{LaunchTotals, Share, Unreported};
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::launches::{LaunchCounts, LaunchSink, Unreported};
+use balar_protocol::launches::{LaunchCounts, LaunchSink};
 use balar_protocol::statistics::CtaCounters;
 
 impl<P: Profile> Warps<P> {

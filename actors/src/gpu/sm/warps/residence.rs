@@ -11,8 +11,8 @@ use balar_isa::execution::BarrierArrival;
 use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
+use balar_protocol::by_launch::Unreported;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use std::sync::Arc;
 
