@@ -82,10 +82,10 @@ pub fn together(sources: Vec<(String, Vec<Placed>)>) -> Vec<Placed> {
         .collect();
     let is_shared = |at: usize, name: &str| known.iter().any(|(other, known)| *other != at && known == name);
     let label_of = |at: usize| {
-        let alike = || labels.iter().enumerate().filter(|(_, label)| **label == labels[at]).map(|(at, _)| at);
-        match alike().count() {
-            1 => labels[at].clone(),
-            _ => format!("{} ({})", labels[at], alike().filter(|other| *other <= at).count()),
+        let alike: Vec<usize> = (0..labels.len()).filter(|other| labels[*other] == labels[at]).collect();
+        match alike.iter().position(|other| *other == at) {
+            Some(place) if alike.len() > 1 => format!("{} ({})", labels[at], place + 1),
+            _ => labels[at].clone(),
         }
     };
     let named = |(at, (_, all)): (usize, (String, Vec<Placed>))| {
