@@ -15,6 +15,9 @@ const SHOW_HELP: &str = "Print the counters of these units: 'gpu.l2[*]', 'gpu.sm
 const METRICS_HELP: &str = "Print these counters and metrics, by any name that `balar-actors metrics` lists: inst_executed,'stall_*',dram__bytes_read.sum; \
                             a file has one on a line, and comments after # (repeatable)";
 
+/// Names of a list at most: each is looked up among all counters and metrics.
+const MOST_NAMES: usize = 4096;
+
 /// What to print of a result. Files and JSON always have all counters.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = headings::PRINTED)]
@@ -155,7 +158,11 @@ pub fn metric_list(text: &str) -> Result<MetricList, String> {
     } else {
         split(text, "--metrics")
     };
-    if wanted.is_empty() { Err("it names no metric".to_owned()) } else { Ok(MetricList(wanted)) }
+    match wanted.len() {
+        0 => Err("it names no metric".to_owned()),
+        1..=MOST_NAMES => Ok(MetricList(wanted)),
+        names => Err(format!("it has {names} names, and may have {MOST_NAMES} at most")),
+    }
 }
 
 /// The mistake that `name` is no metric's, nor one of the `others`, with the nearest that is.
@@ -309,6 +316,9 @@ pub(crate) mod tests {
         assert_eq!(read, expected);
         std::fs::write(&path, "# nothing\n").expect("written");
         assert_eq!(metric_list(name), Err("it names no metric".to_owned()));
+        assert!(metric_list(&"calls,".repeat(4096)).is_ok());
+        let many = metric_list(&"calls,".repeat(4097));
+        assert_eq!(many, Err("it has 4097 names, and may have 4096 at most".to_owned()));
         assert_eq!(metric_list(&format!("{name}2")), Err("there is no such file".to_owned()));
     }
 
