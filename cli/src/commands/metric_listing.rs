@@ -136,7 +136,7 @@ mod tests {
             "sm.thread_inst_executed: thread instructions executed, lanes inside the active mask\n",
             "\nknown of     launch, run\n",
             "\nnvprof       thread_inst_executed (event)\n",
-            "\nGPGPU-Sim    gpu_sim_insn, gpgpu_n_tot_thrd_icount\n",
+            "\nGPGPU-Sim    gpu_sim_insn, gpu_tot_sim_insn, gpgpu_n_tot_thrd_icount\n",
         ] {
             assert!(text.contains(said), "{said}: {text}");
         }

@@ -162,7 +162,7 @@ mod tests {
         let path = folder.path().join("sections.txt");
         write_sections(folder.path(), &record(), true).expect("written");
         let text = fs::read_to_string(&path).expect("text");
-        assert!(text.contains("\nOccupancy\n"), "{text}");
+        assert!(text.contains("\nAccesses\n"), "{text}");
         // The next run into this folder does not ask for them: they would be another run's.
         for _ in 0..2 {
             write_sections(folder.path(), &record(), false).expect("removed");
