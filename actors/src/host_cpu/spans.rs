@@ -75,11 +75,12 @@ impl Spans {
         self.calls.clear();
     }
 
-    /// A copy or fill is given to the copy engine of a GPU, or made at once where it is not timed.
+    /// A copy or fill is given to the copy engine of a GPU, or made at once where it is not timed. Copies are numbered from 0, as launches are
+    /// in every table.
     pub fn copy_begins(&mut self, now: SimTime, (gpu, id): (usize, CopyId), copy: &CopyUnderWay, of: &CopyOperation) {
         let span = debug_span!(
             "copy",
-            copy = id.0,
+            copy = id.0.saturating_sub(1),
             direction = direction(copy, of),
             process = copy.context.process().0,
             gpu,
