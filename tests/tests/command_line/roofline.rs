@@ -47,7 +47,9 @@ fn the_folder_has_what_is_printed_and_the_formats_of_other_tools() {
 #[test]
 fn what_is_not_drawn_is_said() {
     let folder = TempDir::new().expect("a folder");
-    let called = call_in(folder.path(), &[&SMALL[..], &["--workload", "bfs:nodes=1024", "--output", "found"]].concat());
+    let search = ["--topology", "v100_node", "--workload", "bfs:nodes=1024", "--output", "run", "--quiet"];
+    assert_eq!(call_in(folder.path(), &search).code, 0);
+    let called = call_in(folder.path(), &[&SMALL[..], &["--run", "run", "--output", "found"]].concat());
     assert_eq!(called.code, 0, "{}", called.stderr);
     let said = "not drawn, as no floating-point operation was counted: bfs";
     assert!(called.stdout.contains(said), "{}", called.stdout);
