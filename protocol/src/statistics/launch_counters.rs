@@ -75,7 +75,7 @@ counters! {
         l1_bytes_load: "byte",
         /// bytes that threads gave in these stores
         l1_bytes_store: "byte",
-        /// sectors of loads that hit in L1
+        /// sectors of loads that hit in L1, those on their way for another load included
         l1_sector_hits_load: "sector",
         /// sectors of loads that this SM asked the L2 for
         l2_sectors_load: "sector",

@@ -153,12 +153,8 @@ fn memory_traffic_is_conserved() {
             assert_eq!(read, of("gpu.l2", "sector_hits_read") + of("gpu.l2", "sector_misses_read"), "{name}");
             // L1 asks the L2 for what it does not have, and no more than it was asked for.
             let (asked, hits) = (of("gpu.sm", "l1_sectors_load"), of("gpu.sm", "l1_sector_hits_load"));
-            let merged = of("gpu.sm", "l1_mshr_merges");
-            assert_eq!(
-                asked,
-                hits + merged + by_sms,
-                "{name}: {asked} asked, {hits} hits, {merged} merged, {by_sms} sent"
-            );
+            assert_eq!(asked, hits + by_sms, "{name}: {asked} asked, {hits} hits, {by_sms} sent");
+            assert!(of("gpu.sm", "l1_mshr_merges") <= hits, "{name}: those on their way are hits");
             // What the L2 fetches the memory reads, and what it writes back the memory writes.
             assert_eq!(of("gpu.l2", "sectors_filled"), of("gpu.hbm", "sectors_read"), "{name}");
             assert_eq!(of("gpu.l2", "sectors_written_back"), of("gpu.hbm", "sectors_written"), "{name}");

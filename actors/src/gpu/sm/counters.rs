@@ -56,7 +56,7 @@ balar_protocol::counters! {
         l1_requests_load: "request",
         /// lines sent to L2 by stores
         l1_requests_store: "request",
-        /// sectors of loads that joined a request already under way
+        /// sectors of loads that joined a request already under way; they are hits, as hardware counts them
         l1_mshr_merges: "sector",
         /// lines replaced in L1
         l1_evictions: "line",

@@ -39,7 +39,7 @@ balar_protocol::counters! {
         l1_sectors_load: "sector",
         /// sectors that global stores sent through L1
         l1_sectors_store: "sector",
-        /// sectors of loads that hit in L1
+        /// sectors of loads that hit in L1, those on their way for another load included
         l1_sector_hits_load: "sector",
         /// sectors of loads that this SM asked the L2 for
         l2_sectors_load: "sector",

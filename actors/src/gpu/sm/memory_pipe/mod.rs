@@ -352,7 +352,10 @@ impl MemoryPipe {
                 let (rest, joined) = self.outstanding.join(line.line, missing, tracker);
                 remaining += joined;
                 missing = rest;
-                self.counters.l1_mshr_merges += u64::from(before - sector_count(missing));
+                // Hardware counts a sector that is on its way as a hit.
+                let on_their_way = before - sector_count(missing);
+                hits += on_their_way;
+                self.counters.l1_mshr_merges += u64::from(on_their_way);
             }
             if missing != 0 {
                 remaining += 1;

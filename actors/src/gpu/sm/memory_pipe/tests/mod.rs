@@ -80,7 +80,7 @@ fn a_load_misses_once_and_hits_then() {
     assert_eq!(events, [Event::Completed(second, owner), found(4), Event::Completed(key, owner)]);
     // One line of four sectors: the pipe is taken for a cycle, and the hit latency is 28.
     assert_eq!(fixture.accept(&load, REGISTERS, 0, 400), Answer::At(428));
-    assert_eq!((fixture.counters.l1_sectors_load, fixture.counters.l1_sector_hits_load), (12, 4));
+    assert_eq!((fixture.counters.l1_sectors_load, fixture.counters.l1_sector_hits_load), (12, 8));
     // Three loads of 32 words: all of their sectors.
     assert_eq!(fixture.counters.l1_bytes_load, 12 * 32);
     assert_eq!(fixture.pipe.counters().l1_mshr_merges, 4);
