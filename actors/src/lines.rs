@@ -57,6 +57,7 @@ impl LineRange {
             written_words: if store { words_within(first, end) } else { 0 },
             sectors: sectors_of(first, end),
             operations: 0,
+            update_sectors: 0,
             kind,
             scope: Scope::Weak,
             aperture: Aperture::Device,

@@ -56,6 +56,7 @@ impl Requester {
             written_words: if stores { words_of(sectors) } else { 0 },
             sectors,
             operations: 0,
+            update_sectors: 0,
             kind,
             scope: Scope::Weak,
             aperture: Aperture::Device,

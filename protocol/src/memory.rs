@@ -129,6 +129,8 @@ pub struct MemoryRequest {
     pub sectors: u8,
     /// Of an atomic or reduction: lanes that take part, the number of operations to do.
     pub operations: u8,
+    /// Of an atomic or reduction: sectors that each group of 16 lanes touches, added up, as profilers count them.
+    pub update_sectors: u8,
     /// What it does.
     pub kind: MemoryKind,
     /// Who must see it.

@@ -7,7 +7,8 @@ use crate::engine::conduct::rules::well_formed;
 use crate::engine::{Bench, BrokenRule, Conversation, StateError, Unit, Window};
 use crate::interleave::SliceMap;
 use balar_protocol::memory::{
-    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy, sectors_of, words_within,
+    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy, sector_count, sectors_of,
+    words_within,
 };
 use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{Message, Payload, PortId, Protocol, SimTime};
@@ -527,6 +528,7 @@ fn request(kind: MemoryKind, id: u32, address: u64, bytes: u16) -> MemoryRequest
         sectors: sectors_of(first, end),
         written_words: if store { words_within(first, end) } else { 0 },
         operations: if store || load { 0 } else { (bytes / 4).min(32) as u8 },
+        update_sectors: if store || load { 0 } else { sector_count(sectors_of(first, end)) as u8 },
         kind,
         ..MemoryRequest::default()
     }

@@ -300,6 +300,7 @@ impl Decoder<'_> {
     /// Decodes the selected function up to its registers' places among its own.
     fn code(&mut self) -> Result<Code, Vec<RawError>> {
         self.statements()?;
+        self.reduce_unread();
         self.save_registers().map_err(|error| vec![error])?;
         let flows: Vec<Flow> = self.pending.iter().map(|pending| pending.flow).collect();
         let graph = Graph::new(&flows, &self.tables);

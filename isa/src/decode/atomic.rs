@@ -180,6 +180,25 @@ impl Decoder<'_> {
         Ok(true)
     }
 
+    /// Atomics on global memory whose results no instruction of the function reads become reductions, as ptxas makes them: a warp does not
+    /// wait for their answers. Exchanges have no such form.
+    pub(super) fn reduce_unread(&mut self) {
+        let mut is_read = vec![false; self.widths.len()];
+        for register in self.pending.iter().flat_map(|pending| pending.uses().reads) {
+            is_read[register as usize] = true;
+        }
+        let is_wanted = |slot: &Slot| matches!(slot, Slot::Register(register) if is_read[*register as usize]);
+        for pending in self.pending.iter_mut().filter(|pending| pending.instruction.kind == Kind::Atomic) {
+            let form = &mut pending.instruction.memory;
+            let is_global = matches!(form.space, None | Some(Space::Global));
+            let is_exchange = matches!(form.operation, A::Exchange | A::CompareAndSwap);
+            if is_global && !is_exchange && !form.succeeds && !pending.destinations.iter().any(is_wanted) {
+                form.is_reduction = true;
+                pending.destinations = [Slot::None; 4];
+            }
+        }
+    }
+
     /// Where the values of an operand are read from.
     fn atomic_operand(&mut self, operand: &Operand, data_type: T, elements: u32) -> Decoded<[Slot; 4]> {
         let values = parts(operand);

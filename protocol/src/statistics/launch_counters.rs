@@ -143,7 +143,7 @@ counters! {
         l2_sector_hits_read: "sector",
         /// sectors that stores wrote to the L2; each is a hit, as nothing is fetched for it
         l2_sectors_written: "sector",
-        /// sectors that atomics and reductions touched in the L2
+        /// sectors that atomics and reductions touched in the L2, those of each group of 16 lanes by themselves
         l2_sectors_atomic: "sector",
         /// sectors of atomics and reductions that were in the L2 or on their way there
         l2_sector_hits_atomic: "sector",

@@ -161,8 +161,10 @@ impl L2SliceCounters {
                 self.bytes += u64::from(request.data_bytes);
             }
             MemoryKind::Atomic | MemoryKind::Reduction => {
-                self.sectors_atomic += sectors;
-                self.sector_hits_atomic += hits;
+                let updated = u64::from(request.update_sectors);
+                self.sectors_atomic += updated;
+                // A sector that is not there is missed by the first group of lanes that touches it.
+                self.sector_hits_atomic += updated.saturating_sub(sectors - hits);
                 self.atomic_operations += u64::from(request.operations);
                 self.bytes += u64::from(request.data_bytes);
                 if request.kind == MemoryKind::Atomic {
@@ -490,6 +492,7 @@ impl L2Slice {
                 written_words: 0,
                 sectors: fetch,
                 operations: 0,
+                update_sectors: 0,
                 kind: MemoryKind::Load,
                 scope: Scope::Weak,
                 aperture: Aperture::Device,
@@ -552,6 +555,7 @@ impl L2Slice {
             written_words,
             sectors,
             operations: 0,
+            update_sectors: 0,
             kind: MemoryKind::Store,
             scope: Scope::Weak,
             aperture: Aperture::Device,

@@ -144,7 +144,13 @@ fn atomics_on_one_line_follow_each_other() {
     let (mut unit, mut bench) = slice("hit_latency: 40, atomic_latency: 32, same_line_atomic_interval: 9");
     bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
     for id in 2..4 {
-        let atomic = MemoryRequest { kind: MemoryKind::Atomic, operations: 1, data_bytes: 4, ..load(0, id, 0b0001) };
+        let atomic = MemoryRequest {
+            kind: MemoryKind::Atomic,
+            operations: 1,
+            update_sectors: 1,
+            data_bytes: 4,
+            ..load(0, id, 0b0001)
+        };
         bench.deliver(SimTime(100 * NS), CROSSBAR, request(atomic));
     }
     let sent = run(&mut unit, &mut bench, 100, 0, 400);

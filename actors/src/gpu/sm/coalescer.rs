@@ -19,7 +19,12 @@ pub struct LineAccess {
     pub sectors: u8,
     /// For a store, atomic or reduction: lanes that fall into it.
     pub lanes: u8,
+    /// For an atomic or reduction: sectors that each group of 16 lanes touches, added up, as profilers count them.
+    pub update_sectors: u8,
 }
+
+/// Lanes of which profilers count the sectors of atomics together: 163,840 additions to one word count as 10,240 sectors.
+const UPDATE_LANES: usize = 16;
 
 /// The lines of a warp's access, in the order of the first lane that touches each.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +46,19 @@ impl Lines {
         let bytes = u64::from(access.bytes);
         let first = access.addresses[0];
         match AccessPattern::of(access) {
-            AccessPattern::Consecutive if first & (bytes - 1) == 0 => self.gather_consecutive(first, bytes),
+            AccessPattern::Consecutive if first & (bytes - 1) == 0 => {
+                self.gather_consecutive(first, bytes);
+                if is_update(access) {
+                    self.count_update_sectors(access);
+                }
+            }
             AccessPattern::Uniform => self.lines.push(LineAccess {
                 line: first & !(LINE_BYTES - 1),
                 bytes: carried_bytes(access, access.bytes.into(), LANES as u8),
                 sectors: 1 << (first % LINE_BYTES / SECTOR_BYTES),
                 words: words_within(first % LINE_BYTES, first % LINE_BYTES + bytes),
                 lanes: LANES as u8,
+                update_sectors: if is_update(access) { (LANES / UPDATE_LANES) as u8 } else { 0 },
             }),
             _ => self.gather_scattered(access),
         }
@@ -66,6 +77,7 @@ impl Lines {
                 words: words_within(from, to),
                 sectors: sectors_of(from, to),
                 lanes: ((to - from) >> bytes.trailing_zeros()) as u8,
+                update_sectors: 0,
             });
             start = line + to;
         }
@@ -90,6 +102,23 @@ impl Lines {
             entry.bytes = carried_bytes(access, named.count_ones() as u16, entry.lanes);
             let words = (0..LINE_BYTES / WORD_BYTES).filter(|word| named >> (word * WORD_BYTES) & 0xf == 0xf);
             entry.words = words.fold(0, |words, word| words | 1 << word);
+        }
+        if is_update(access) {
+            self.count_update_sectors(access);
+        }
+    }
+
+    /// Counts the sectors of an atomic or reduction by groups of lanes.
+    fn count_update_sectors(&mut self, access: &MemoryAccess) {
+        let places = LinePlaces::of(&self.lines);
+        let mut touched = [[0u8; LANES / UPDATE_LANES]; LANES];
+        for lane in lanes(access.mask) {
+            let address = access.addresses[lane];
+            let at = places.known(address & !(LINE_BYTES - 1), &self.lines);
+            touched[at % LANES][lane / UPDATE_LANES] |= 1 << (address % LINE_BYTES / SECTOR_BYTES);
+        }
+        for (entry, touched) in self.lines.iter_mut().zip(touched) {
+            entry.update_sectors = touched.into_iter().map(|sectors| sector_count(sectors) as u8).sum();
         }
     }
 
@@ -139,6 +168,10 @@ impl Lines {
     }
 }
 
+fn is_update(access: &MemoryAccess) -> bool {
+    matches!(access.kind, AccessKind::Atomic | AccessKind::Reduction)
+}
+
 /// The bytes that go to a line when so many lanes name so many different bytes of it: a store carries each of these once, an atomic or
 /// reduction the operands of all lanes.
 fn carried_bytes(access: &MemoryAccess, named: u16, lanes: u8) -> u16 {
@@ -168,12 +201,28 @@ impl LinePlaces {
         places
     }
 
+    /// Where the search for a line begins: the high bits of a product with 2^64 over the golden ratio.
+    #[inline]
+    fn first_place(line: u64) -> usize {
+        ((line / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros())) as usize
+    }
+
+    /// The index of a line that is there.
+    fn known(&self, line: u64, lines: &[LineAccess]) -> usize {
+        let mut place = Self::first_place(line);
+        loop {
+            let at = usize::from(self.0[place % PLACES]);
+            if lines[at].line == line {
+                return at;
+            }
+            place += 1;
+        }
+    }
+
     /// The index of a line; where it is new, that of the one to be added.
     #[inline]
     fn find(&mut self, line: u64, lines: &[LineAccess]) -> usize {
-        // The high bits of a product with 2^64 over the golden ratio.
-        let mut place =
-            ((line / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros())) as usize;
+        let mut place = Self::first_place(line);
         loop {
             let at = self.0[place % PLACES];
             if at == FREE {
@@ -199,7 +248,7 @@ pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let banks = 128 >> shift;
     // Lanes side by side name each bank once, and one word for all lanes is given once.
     let aligned = access.addresses[0] & (u64::from(access.bytes) - 1) == 0;
-    let is_update = matches!(access.kind, AccessKind::Atomic | AccessKind::Reduction);
+    let is_update = is_update(access);
     let is_wide_load = access.bytes > 4 && access.kind == AccessKind::Load;
     let pattern = if aligned { AccessPattern::of(access) } else { AccessPattern::Scattered };
     match pattern {
@@ -292,14 +341,39 @@ mod tests {
     fn consecutive_words_are_one_line() {
         let mut lines = Lines::default();
         lines.gather(&access(4, u32::MAX, |lane| 0x1000 + 4 * lane as u64));
-        let expected = LineAccess { line: 0x1000, bytes: 128, words: u32::MAX, sectors: 0b1111, lanes: 32 };
+        let expected =
+            LineAccess { line: 0x1000, bytes: 128, words: u32::MAX, sectors: 0b1111, lanes: 32, update_sectors: 0 };
         assert_eq!(lines.as_slice(), [expected]);
+    }
+
+    /// Sectors of updates by groups of 16 lanes: worked out by hand.
+    #[test]
+    fn sectors_of_updates_are_counted_by_groups_of_16_lanes() {
+        let mut lines = Lines::default();
+        let mut counted = |bytes: u8, mask: u32, address: fn(usize) -> u64| {
+            lines.gather(&MemoryAccess { kind: AccessKind::Reduction, ..access(bytes, mask, address) });
+            lines.as_slice().iter().map(|line| line.update_sectors).collect::<Vec<_>>()
+        };
+        // All lanes, one word: a sector of each group. 5120 such warps are 10,240 sectors.
+        assert_eq!(counted(4, u32::MAX, |_| 0x1000), [2]);
+        assert_eq!(counted(4, 0xffff, |_| 0x1000), [1]);
+        // Words side by side: 64 bytes of each group.
+        assert_eq!(counted(4, u32::MAX, |lane| 0x1000 + 4 * lane as u64), [4]);
+        // The same 16 bytes further on: three sectors of each group, of which the last of the second group is in the next line.
+        assert_eq!(counted(4, u32::MAX, |lane| 0x1010 + 4 * lane as u64), [5, 1]);
+        // Double words: a line of each group.
+        assert_eq!(counted(8, u32::MAX, |lane| 0x1000 + 8 * lane as u64), [4, 4]);
+        // Even lanes one word, odd lanes another one in the same sector.
+        assert_eq!(counted(4, u32::MAX, |lane| 0x1000 + 4 * (lane as u64 % 2)), [2]);
+        // A line for each lane.
+        assert_eq!(counted(4, u32::MAX, |lane| 0x1000 + 128 * lane as u64), [1; 32]);
     }
 
     /// The plain meaning: each line by the bytes that the lanes name in it.
     fn gathered_plainly(access: &MemoryAccess) -> Vec<LineAccess> {
         let mut lines: Vec<LineAccess> = Vec::new();
         let mut named: Vec<[bool; LINE_BYTES as usize]> = Vec::new();
+        let mut touched = std::collections::BTreeSet::new();
         for lane in lanes(access.mask) {
             let (line, offset) =
                 (access.addresses[lane] / LINE_BYTES * LINE_BYTES, access.addresses[lane] % LINE_BYTES);
@@ -308,6 +382,8 @@ mod tests {
                 lines.push(LineAccess { line, ..LineAccess::default() });
                 named.push([false; LINE_BYTES as usize]);
             }
+            let is_new = touched.insert((lane / 16, access.addresses[lane] / SECTOR_BYTES));
+            lines[at].update_sectors += u8::from(is_new && access.kind != AccessKind::Store);
             let range = offset as usize..(offset + u64::from(access.bytes)) as usize;
             named[at][range].fill(true);
             lines[at].lanes += 1;
