@@ -315,3 +315,25 @@ fn a_run_stops_at_what_is_more_than_arithmetic() {
     assert_eq!((counts, again.pc(), steps), (vec![2, 2, 2, 1, 0], 7, whole));
     assert_eq!(format!("{again:?}"), format!("{warp:?}"));
 }
+
+/// ptxas makes a reduction of an atomic on global memory whose result nothing reads; exchanges, and what is in shared memory, have no such form.
+#[test]
+fn atomics_whose_results_nothing_reads_are_reductions() {
+    use crate::operation::Kind;
+    let are_reductions = |body: &str| -> Vec<bool> {
+        let program = kernel(body);
+        let atomics = program.instructions.iter().filter(|instruction| instruction.kind == Kind::Atomic);
+        atomics.map(|instruction| instruction.memory.is_reduction).collect()
+    };
+    let unread = "atom.global.add.u32 %r1, [%rd1], 1; atom.max.s32 %r2, [%rd1], %r0; red.global.add.u32 [%rd1], 1;";
+    assert_eq!(are_reductions(unread), [true; 3]);
+    let read = "atom.global.add.u32 %r1, [%rd1], 1; st.global.u32 [%rd0], %r1;\n\
+                mov.u32 %r2, 0; loop: setp.gt.u32 %p1, %r2, 9; @%p1 bra end; atom.global.add.u32 %r2, [%rd1], 1; bra loop; end:";
+    assert_eq!(are_reductions(read), [false; 2]);
+    let exchanges =
+        "atom.global.exch.b32 %r1, [%rd1], 1; atom.global.cas.b32 %r2, [%rd1], 1, 2; atom.shared.add.u32 %r3, [s], 1;";
+    assert_eq!(are_reductions(exchanges), [false; 3]);
+    // What memory holds is the same: 32 lanes add one each.
+    let sum = results("atom.global.add.u32 %r1, [%rd1], 1; bar.warp.sync 0xffffffff;", 32)[0];
+    assert_eq!(sum, 32);
+}

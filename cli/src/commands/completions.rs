@@ -66,5 +66,24 @@ pub fn script(shell: Shell, program: Command, kinds: &[&'static UnitDefinition])
     let mut program = Names::of(kinds).put_into(program);
     let mut script = Vec::new();
     generate(shell, &mut program, "balar-actors", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Fish {
+        names_of_commands(&program, &mut script);
+    }
+    script
+}
+
+/// Completes the names that commands take without an option, which the generator leaves out for fish.
+fn names_of_commands(program: &Command, script: &mut String) {
+    for command in program.get_subcommands() {
+        let values = command.get_positionals().flat_map(|argument| argument.get_possible_values());
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        if !names.is_empty() {
+            let (command, names) = (command.get_name(), names.join(" "));
+            let line = format!(
+                "complete -c balar-actors -n \"__fish_balar_actors_using_subcommand {command}\" -f -a \"{names}\"\n"
+            );
+            script.push_str(&line);
+        }
+    }
 }
