@@ -1,7 +1,7 @@
 //! The recorded parts: simulated figures of a date beside the hardware's figures.
 
 use crate::validation::agreement::{Agreement, error_percent};
-use crate::validation::recorded::{self, DATE, Row, Rows};
+use crate::validation::recorded::{self, COUNTERS_DATE, DATE, Row, Rows};
 use crate::validation::report::{Cell, Column, Report, Table};
 use crate::validation::side_by_side::{Pair, Sheet};
 use crate::validation::{PartDescription, Selection};
@@ -10,6 +10,8 @@ use crate::validation::{PartDescription, Selection};
 pub(super) struct Recorded {
     pub description: PartDescription,
     rows: &'static Rows,
+    /// When they were simulated.
+    date: &'static str,
     title: &'static str,
     subject: &'static str,
     /// The compared quantity.
@@ -35,6 +37,7 @@ pub(super) const MICROBENCHMARKS: Recorded = Recorded {
         summary: "recorded: 469 figures of caches, DRAM, TLBs, arithmetic and copies",
     },
     rows: &recorded::MICROBENCHMARKS,
+    date: DATE,
     title: "Microbenchmarks, recorded",
     subject: "benchmark",
     quantity: |row| row.group.clone(),
@@ -54,6 +57,7 @@ pub(super) const PROGRAMS: Recorded = Recorded {
         summary: "recorded: cycles of 59 public programs beside a Quadro GV100",
     },
     rows: &recorded::PROGRAMS,
+    date: DATE,
     title: "Cycles of public programs beside a Quadro GV100, recorded",
     subject: "program",
     quantity: |_| "cycles of all kernels".to_owned(),
@@ -69,6 +73,7 @@ pub(super) const PUBLIC_MICROBENCHMARKS: Recorded = Recorded {
         summary: "recorded: what public microbenchmarks print, beside a TITAN V",
     },
     rows: &recorded::PUBLIC_MICROBENCHMARKS,
+    date: DATE,
     title: "What public microbenchmarks print beside a TITAN V, recorded",
     subject: "program",
     quantity: |row| row.value.clone(),
@@ -84,6 +89,7 @@ pub(super) const COUNTERS: Recorded = Recorded {
         summary: "recorded: counters of kernels of public programs beside Nsight Compute",
     },
     rows: &recorded::COUNTERS,
+    date: COUNTERS_DATE,
     title: "Counters of kernels beside a Quadro GV100 under Nsight Compute, recorded",
     subject: "kernel and counter",
     quantity: |_| "counter".to_owned(),
@@ -104,7 +110,7 @@ impl Recorded {
         if let Some(groups) = &self.groups
             && rows.len() > 1
         {
-            report.tables.push(groups.table(&rows));
+            report.tables.push(groups.table(&rows, self.date));
         }
         let pairs = rows.iter().map(|row| Pair {
             program: row.name.clone(),
@@ -123,7 +129,7 @@ impl Recorded {
             reference: "hardware",
             other: self.has_accel_sim.then_some("Accel-Sim"),
             setting: "recorded",
-            notes: vec![format!("Simulated on {DATE}, not now. {}", self.how)],
+            notes: vec![format!("Simulated on {}, not now. {}", self.date, self.how)],
             pairs: pairs.collect(),
         }
         .enter(report);
@@ -131,7 +137,7 @@ impl Recorded {
 }
 
 impl Groups {
-    fn table(&self, rows: &[&Row]) -> Table {
+    fn table(&self, rows: &[&Row], date: &str) -> Table {
         let group = self.of;
         let mut names: Vec<&str> = Vec::new();
         for name in rows.iter().map(|row| group(row)) {
@@ -168,7 +174,7 @@ impl Groups {
                 Column::new("correlation", "correlation of logarithms"),
             ],
             rows: cells.collect(),
-            notes: vec![format!("Simulated on {DATE}, not now.")],
+            notes: vec![format!("Simulated on {date}, not now.")],
         }
     }
 }
