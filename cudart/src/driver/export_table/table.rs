@@ -105,7 +105,7 @@ pub(super) fn unknown_slot(table: usize, slot: usize) -> String {
 
 /// Slots of a table, by their numbers: those named, which are expressions of [`Slot`], and for all others [`unknown`].
 ///
-/// `slots![TABLE; COUNT; 0 => ..., 2 => ...]`: the number of the table in [`NAMES`], how many slots there are.
+/// `slots![TABLE; COUNT; 0 => ..., 2 => ...]`: the number of the table in `NAMES`, how many slots there are.
 #[macro_export]
 macro_rules! export_slots {
     ($table:expr; $count:expr; $($slot:literal => $entry:expr),* $(,)?) => {{
