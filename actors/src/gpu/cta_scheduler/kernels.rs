@@ -23,8 +23,8 @@ pub(super) struct ResidentKernel {
     pub unplaced: u64,
     /// CTAs placed and not yet ended.
     pub running: u64,
-    /// CTAs that have ended, and whose stores are under way.
-    pub storing: u64,
+    /// CTAs that have ended, and whose stores are under way, less those whose last store was done before their end was known here.
+    pub storing: i64,
     /// For a kernel that is not timed: the number of CTAs on each SM. Empty before the first are.
     pub of_sm: Vec<u32>,
     /// For such a kernel: it does not end before.

@@ -346,7 +346,7 @@ impl CtaScheduler {
         }
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
-        kernel.storing += u64::from(completion.stores_under_way);
+        kernel.storing += i64::from(completion.stores_under_way);
         if let Some(fault) = &completion.fault {
             let context = kernel.launch.context;
             self.fail(now, context, fault.clone(), out);

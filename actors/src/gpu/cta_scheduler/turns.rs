@@ -74,7 +74,7 @@ impl CtaScheduler {
         if let Some(holder) = turn.context {
             let runs = || {
                 let mut own = self.state.resident.iter().filter(|kernel| kernel.launch.context == holder);
-                own.any(|kernel| kernel.running + kernel.storing > 0)
+                own.any(|kernel| kernel.running > 0 || kernel.storing > 0)
             };
             let has_work = || self.state.queues.keys().any(|queue| queue.context == holder);
             let keeps_turn = if turn.drains { runs() } else { has_work() };
