@@ -12,9 +12,12 @@ pub(super) struct Progress {
     board: LiveBoard,
     kernel_name: String,
     kernels: BTreeMap<Arc<str>, OfKernel>,
+    /// The kernel that was asked for last: CTAs of a launch come and end one after another, and none of them is to look for its name.
+    latest: Option<(Arc<str>, OfKernel)>,
 }
 
 /// The gauges of a kernel, which all schedulers share.
+#[derive(Clone)]
 struct OfKernel {
     begun: Gauge,
     ended: Gauge,
@@ -29,6 +32,7 @@ impl Progress {
             board: board.clone(),
             kernel_name: format!("{path}.kernel"),
             kernels: BTreeMap::new(),
+            latest: None,
         }
     }
 
@@ -54,13 +58,21 @@ impl Progress {
         kernel.ended.add(1);
     }
 
+    #[inline]
     fn kernel(&mut self, name: &Arc<str>) -> &OfKernel {
+        let latest = self.latest.take().filter(|(known, _)| Arc::ptr_eq(known, name));
+        let latest = latest.unwrap_or_else(|| (Arc::clone(name), self.named(name)));
+        &self.latest.insert(latest).1
+    }
+
+    fn named(&mut self, name: &Arc<str>) -> OfKernel {
         let board = &self.board;
-        self.kernels.entry(Arc::clone(name)).or_insert_with(|| OfKernel {
+        let kernel = self.kernels.entry(Arc::clone(name)).or_insert_with(|| OfKernel {
             begun: board.gauge(&format!("{KERNEL_CTAS_BEGUN}{name}")),
             ended: board.gauge(&format!("{KERNEL_CTAS_ENDED}{name}")),
             instructions: board.gauge(&format!("{KERNEL_INSTRUCTIONS}{name}")),
-        })
+        });
+        kernel.clone()
     }
 }
 
