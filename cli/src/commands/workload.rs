@@ -11,7 +11,6 @@ use balar_record::ending::Ending;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
-use balar_record::system::files::WriteError;
 use std::io;
 
 /// Runs a workload and prints its result.
@@ -61,13 +60,7 @@ pub fn tell(
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
     let Simulated { record, expanded, observation, trace_problem } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| -> Result<(), WriteError> {
-        let removed = folder::write(path, record, expanded)?;
-        if !options.quiet {
-            folder::tell_removed(path, &removed);
-        }
-        folder::write_sections(path, record, options.selection.sections)
-    });
+    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write_asked(path, record, expanded, options));
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
     let report = report::write(record, expanded, observation.take_samples(), options, kinds);

@@ -1,6 +1,7 @@
 //! `--output DIR`: all artefacts of a run.
 
 use crate::options::selection::Selection;
+use crate::options::simulation::SimulationOptions;
 use crate::output::{comma_separated, details, sections, summary};
 use balar_record::json;
 use balar_record::result::RunRecord;
@@ -26,6 +27,24 @@ pub fn prepare(folder: &Path) -> Result<(), WriteError> {
     }
     let made = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
     made.map(drop).map_err(|cause| WriteError { path: folder.to_owned(), cause })
+}
+
+/// Writes all that the options ask for of a run's folder, and tells which files of an earlier run are gone, unless it is to be quiet.
+///
+/// # Errors
+///
+/// The first file that could not be written.
+pub fn write_asked(
+    folder: &Path,
+    record: &RunRecord,
+    expanded_topology: &str,
+    options: &SimulationOptions,
+) -> Result<(), WriteError> {
+    let removed = write(folder, record, expanded_topology)?;
+    if !options.quiet {
+        tell_removed(folder, &removed);
+    }
+    write_sections(folder, record, options.selection.sections)
 }
 
 /// Writes stats.json, stats.csv, kernels.csv, summary.txt, and topology.ron, the topology as it was simulated, with its

@@ -333,13 +333,7 @@ fn report(
 ) -> Result<(), Failure> {
     let written = options.output.as_ref().map(|path| {
         let expanded = topology::show(topology, None);
-        let written = folder::write(path, record, &expanded).and_then(|removed| {
-            if !options.quiet {
-                folder::tell_removed(path, &removed);
-            }
-            folder::write_sections(path, record, options.selection.sections)
-        });
-        written.and(observation.finish(record, &expanded))
+        folder::write_asked(path, record, &expanded, options).and(observation.finish(record, &expanded))
     });
     observation.end(record);
     let made_no_call = makes_no_call(record);
