@@ -1,5 +1,6 @@
 //! The number of units of a row as a knob: `gpu.l2.count=64`. What is wired to the row follows, and so does the map of addresses.
 
+use crate::topologies::CLUSTERS;
 use crate::toy_units::TOYS;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::RunOptions;
@@ -135,31 +136,6 @@ fn rows_of_several_gpus_are_set_by_their_paths() {
     let (of_file, wires_of_file) = essence(&built_in_with("four_v100_node", &[]));
     assert_eq!((units.len(), wires), (of_file.len(), wires_of_file));
 }
-
-const CLUSTERS: &str = r#"
-Topology(
-    name: "clusters",
-    units: {
-        "cluster[0..2]": Part(
-            units: {
-                "cpu[0..3]": Processor(clock: "1 GHz"),
-                "cpu[3]": Processor(clock: "2 GHz"),
-                "hub": Hub(),
-            },
-            links: [("cpu[*].memory", "hub.up[*]", latency: "10 ns")],
-            set: {"cpu[1].width": 3},
-        ),
-        "link[0..2]": Link(latency: "23841 ps"),
-        "bank[0..2]": Hub(),
-        "ram[0..4]": Memory(),
-    },
-    links: [
-        ("cluster[*].hub.down", "link[*].up"),
-        ("link[*].down", "bank[*].up"),
-        ("bank[*].down[0..2]", "ram[*].client", latency: "20 ns"),
-    ],
-)
-"#;
 
 fn clusters(text: &str, overrides: &[&str]) -> Result<Topology, TopologyErrors> {
     load_text(text, TOYS, &PartLibrary::empty(), overrides)

@@ -8,7 +8,8 @@ use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology,
 use balar_experiments::BuiltInWorkloads;
 use balar_protocol::{PortId, SimTime, UnitId};
 
-const CLUSTERS: &str = r#"
+/// Two clusters of toy units with a memory behind them, and a workload.
+pub const CLUSTERS: &str = r#"
 // Two clusters with a memory behind them.
 Topology(
     name: "clusters",
