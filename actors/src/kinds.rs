@@ -7,7 +7,7 @@ use crate::node::{host_memory, link, migration_link, unified_memory_driver};
 use crate::prototyping::PASS_THROUGH;
 
 /// Every kind of unit that a topology can name.
-pub const UNITS: &[&UnitDefinition] = &[
+pub static UNITS: &[&UnitDefinition] = &[
     &host_cpu::DEFINITION,
     &host_memory::DEFINITION,
     &link::DEFINITION,
