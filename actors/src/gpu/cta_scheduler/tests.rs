@@ -72,6 +72,13 @@ fn completion(launch: u32, slot: u16, fault: Option<KernelFault>) -> Payload {
     })))
 }
 
+/// The end of a CTA whose stores are under way.
+fn completion_before_stores(launch: u32, slot: u16) -> Payload {
+    let Payload::Cta(CtaMessage::Completed(mut end)) = completion(launch, slot, None) else { unreachable!() };
+    end.stores_under_way = true;
+    Payload::Cta(CtaMessage::Completed(end))
+}
+
 fn fault(launch: u32) -> KernelFault {
     KernelFault {
         cause: FaultCause::Trap,
@@ -123,6 +130,32 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     assert_eq!((&*record.gpu, record.counters.ctas.warps_launched), ("gpu", 6));
     assert_eq!(unit.state.counters.cycles_active, 469);
     assert_eq!(unit.outstanding(), None);
+}
+
+/// A kernel of two CTAs, each on its SM. The store of a CTA can be reported before the end of the CTA: an SM knows the end before the
+/// cycle in which it sends it.
+#[test]
+fn a_kernel_ends_with_its_last_store_in_whatever_order_the_messages_come() {
+    let stored = || Payload::Cta(CtaMessage::Stored(LaunchId(1)));
+    let ends = |slot| completion_before_stores(1, slot);
+    let orders: [[(u16, Payload); 4]; 4] = [
+        [(1, ends(0)), (1, stored()), (2, ends(0)), (2, stored())],
+        [(1, ends(0)), (2, ends(0)), (1, stored()), (2, stored())],
+        [(1, stored()), (1, ends(0)), (2, stored()), (2, ends(0))],
+        [(1, stored()), (2, stored()), (1, ends(0)), (2, ends(0))],
+    ];
+    for order in orders {
+        let (mut unit, mut bench) = scheduler(2, "");
+        bench.deliver(SimTime(500), COMMAND, command(&launch(1, 0, 2, 64)));
+        assert_eq!(bench.run(&mut unit, WINDOW, SimTime(300_000)).len(), 2);
+        for (at, (port, message)) in order.into_iter().enumerate() {
+            bench.deliver(SimTime(400_000 + 10_000 * at as u64), PortId(port), message);
+        }
+        let sent = bench.run(&mut unit, WINDOW, SimTime(600_000));
+        // The last comes at 430 ns; 50 cycles for the completion, 20 ns for the wire.
+        assert_eq!(summary(&sent), [(500_000, 0, "done 1".to_owned())]);
+        assert_eq!(unit.outstanding(), None);
+    }
 }
 
 /// CTAs of launch 2, which is not timed: how many go to which port from which one on.
