@@ -1,6 +1,8 @@
 //! Facts about a node that a program can query without any simulated time.
 
 use crate::driver_version::DriverVersion;
+use balar_protocol::SmResources;
+use balar_protocol::limits::{register_files, shared_unit};
 use serde::{Deserialize, Serialize};
 
 /// The devices of a node, as programs see them.
@@ -49,4 +51,18 @@ pub struct DeviceDescription {
     pub cta_shared_bytes_optin: u32,
     /// The bandwidth of its link to the host in each direction, bytes a second; 0 where that is not known.
     pub link_bytes_per_second: u64,
+}
+
+impl DeviceDescription {
+    /// What an SM has for blocks.
+    pub fn sm(&self) -> SmResources {
+        SmResources {
+            threads: self.sm_threads,
+            warps: self.sm_warps,
+            registers: self.sm_registers,
+            register_files: register_files(self.compute_capability),
+            shared_bytes: self.sm_shared_bytes,
+            shared_unit: shared_unit(self.compute_capability),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What launches can ask for, on every GPU of compute capability 6.0 and later.
 
+use crate::sm::{CtaNeeds, SmResources};
+
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
 pub const MAXIMUM_BLOCK_THREADS: u64 = 1024;
 /// Extent of a block in x, y, z (CUDA C++ Programming Guide).
@@ -8,9 +10,6 @@ pub const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
 pub const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
 pub const MAXIMUM_BLOCK_REGISTERS: u64 = 65_536;
-/// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
-const REGISTER_UNIT: u64 = 256;
-const SUB_CORES: u64 = 4;
 
 /// Whether a grid and a block are of sizes that launches can have.
 pub fn extents_are_legal(grid: [u32; 3], block: [u32; 3]) -> bool {
@@ -21,10 +20,28 @@ pub fn extents_are_legal(grid: [u32; 3], block: [u32; 3]) -> bool {
     within(grid, MAXIMUM_GRID) && within(block, MAXIMUM_BLOCK) && threads <= MAXIMUM_BLOCK_THREADS
 }
 
-/// Registers that a block takes: whole warps, in units, by sub-core.
-pub fn block_registers(registers_per_thread: u32, threads: u32) -> u64 {
-    let warp_registers = (u64::from(registers_per_thread) * 32).next_multiple_of(REGISTER_UNIT);
-    warp_registers * u64::from(threads.div_ceil(32)).next_multiple_of(SUB_CORES)
+/// Register files of an SM (CUDA occupancy calculator, "warp allocation granularity").
+pub const fn register_files(compute_capability: (u32, u32)) -> u32 {
+    match compute_capability {
+        (6, 0) => 2,
+        _ => 4,
+    }
+}
+
+/// The units in which a block gets shared memory, bytes (CUDA occupancy calculator).
+pub const fn shared_unit(compute_capability: (u32, u32)) -> u32 {
+    if compute_capability.0 >= 8 { 128 } else { 256 }
+}
+
+/// Registers that a block takes: whole warps, as many on each register file of an SM.
+pub fn block_registers(registers_per_thread: u32, threads: u32, register_files: u32) -> u64 {
+    CtaNeeds::of_threads(threads, registers_per_thread, 0).registers(register_files)
+}
+
+/// The threads of the largest block that the registers allow, in whole warps; `u32::MAX` where a thread has none.
+pub fn block_threads(registers_per_thread: u32, register_files: u32) -> u32 {
+    let sm = SmResources { registers: MAXIMUM_BLOCK_REGISTERS as u32, register_files, ..SmResources::default() };
+    sm.by_registers(&CtaNeeds::of_threads(1, registers_per_thread, 0)).saturating_mul(32)
 }
 
 #[cfg(test)]
@@ -41,11 +58,16 @@ mod tests {
         }
     }
 
+    /// Of 88 registers a thread a file of 16,384 holds five warps, one of 32,768 eleven.
     #[test]
-    fn blocks_take_registers_by_whole_warps_of_each_sub_core() {
-        // 21 warps of 88 registers a thread: 24 warps, 88 * 32 each.
-        assert_eq!(block_registers(88, 672), 24 * 88 * 32);
-        // 33 threads of 1 register: 4 warps of a unit.
-        assert_eq!(block_registers(1, 33), 4 * 256);
+    fn the_largest_block_and_its_registers_agree() {
+        assert_eq!((block_threads(88, 4), block_threads(88, 2), block_threads(0, 4)), (20 * 32, 22 * 32, u32::MAX));
+        for registers in 1..=255 {
+            for files in [2, 4] {
+                let most = block_threads(registers, files);
+                assert!(block_registers(registers, most, files) <= MAXIMUM_BLOCK_REGISTERS, "{registers} {files}");
+                assert!(block_registers(registers, most + 1, files) > MAXIMUM_BLOCK_REGISTERS, "{registers} {files}");
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! What an SM has for CTAs, and what a CTA takes of it.
+//! What an SM has for CTAs, what a CTA takes of it, and how many CTAs fit: the one rule of occupancy.
 
 use crate::launch::KernelLaunch;
 use crate::quantity::Frequency;
+use serde::{Deserialize, Serialize};
 
 /// What an SM provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,91 +19,242 @@ impl SmCapability {
     /// What both this and `other` have.
     pub fn least(&self, other: &SmCapability) -> SmCapability {
         SmCapability {
-            resources: SmResources {
-                threads: self.resources.threads.min(other.resources.threads),
-                warps: self.resources.warps.min(other.resources.warps),
-                registers: self.resources.registers.min(other.resources.registers),
-                shared_bytes: self.resources.shared_bytes.min(other.resources.shared_bytes),
-            },
+            resources: self.resources.least(&other.resources),
             cta_slots: self.cta_slots.min(other.cta_slots),
             clock: self.clock.min(other.clock),
         }
     }
 
     /// How many CTAs that take `wanted` each it runs at once.
-    pub fn room_for(&self, wanted: &SmResources) -> u32 {
+    pub fn room_for(&self, wanted: &CtaNeeds) -> u32 {
         self.resources.room_for(wanted, self.cta_slots)
     }
 }
 
-/// What one SM has in all, or what a CTA takes of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// Register files that an SM can have.
+pub const MAXIMUM_REGISTER_FILES: usize = 8;
+/// Registers are given to a warp in units of this many (CUDA occupancy calculator, compute capability 3.5 to 9.0).
+const REGISTER_UNIT: u32 = 256;
+
+/// What one SM has in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmResources {
     /// Threads.
     pub threads: u32,
     /// Warps.
     pub warps: u32,
-    /// 32-bit registers.
+    /// 32-bit registers, of all register files together.
     pub registers: u32,
+    /// Register files, 1 to [`MAXIMUM_REGISTER_FILES`], of one size: the registers of a warp are in one of them. From compute capability 5.0
+    /// on each sub-core has one. The occupancy calculator calls their number the granularity of the allocation of warps: 2 of 6.0, 4 of
+    /// all others.
+    pub register_files: u32,
     /// Bytes of shared memory.
     pub shared_bytes: u32,
+    /// Shared memory is given to a CTA in units of this many bytes (CUDA occupancy calculator: 256, from 8.0 on 128).
+    pub shared_unit: u32,
 }
 
-/// Registers are given to a warp in units of this many (CUDA occupancy calculator, compute capability 6.0 to 9.0).
-const REGISTER_UNIT: u32 = 256;
-/// Shared memory is given to a CTA in units of this many bytes (CUDA occupancy calculator, 6.0 to 7.5).
-const SHARED_UNIT: u32 = 256;
+/// Nothing, of an SM with one register file and the units of compute capability 6.0 to 7.5.
+impl Default for SmResources {
+    fn default() -> Self {
+        Self { threads: 0, warps: 0, registers: 0, register_files: 1, shared_bytes: 0, shared_unit: 256 }
+    }
+}
 
 impl SmResources {
-    /// What a CTA of `launch` takes, rounded up to allocation units.
-    pub fn of_cta(launch: &KernelLaunch) -> SmResources {
-        SmResources::of_threads(launch.threads_per_cta(), launch.registers_per_thread, launch.shared_bytes)
-    }
-
-    /// What a CTA of so many threads takes, each of which has so many registers, and so much shared memory, rounded up to allocation units.
-    pub fn of_threads(threads: u32, registers_per_thread: u32, shared_bytes: u32) -> SmResources {
-        let warps = threads.div_ceil(32);
-        let warp_registers = registers_per_thread.saturating_mul(32).next_multiple_of(REGISTER_UNIT);
+    /// What both this and `other` have.
+    pub fn least(&self, other: &SmResources) -> SmResources {
         SmResources {
-            threads,
-            warps,
-            registers: warp_registers.saturating_mul(warps),
-            shared_bytes: shared_bytes.checked_next_multiple_of(SHARED_UNIT).unwrap_or(u32::MAX),
+            threads: self.threads.min(other.threads),
+            warps: self.warps.min(other.warps),
+            registers: self.registers.min(other.registers),
+            register_files: self.register_files.max(other.register_files),
+            shared_bytes: self.shared_bytes.min(other.shared_bytes),
+            shared_unit: self.shared_unit.max(other.shared_unit),
         }
     }
 
-    /// Does `wanted` fit into it?
-    #[inline]
-    pub fn holds(&self, wanted: &SmResources) -> bool {
-        self.threads >= wanted.threads
-            && self.warps >= wanted.warps
-            && self.registers >= wanted.registers
-            && self.shared_bytes >= wanted.shared_bytes
+    /// Registers of one register file.
+    pub fn registers_of_file(&self) -> u32 {
+        self.registers / self.register_files.max(1)
+    }
+
+    /// Does it hold a CTA that takes `wanted`, where it runs nothing else?
+    pub fn holds(&self, wanted: &CtaNeeds) -> bool {
+        self.room_for(wanted, 1) > 0
     }
 
     /// How many CTAs that take `wanted` each, at most `slots`, it has room for.
-    pub fn room_for(&self, wanted: &SmResources, slots: u32) -> u32 {
-        let fits = |all: u32, each: u32| all.checked_div(each).unwrap_or(u32::MAX);
-        slots
-            .min(fits(self.threads, wanted.threads))
-            .min(fits(self.warps, wanted.warps))
-            .min(fits(self.registers, wanted.registers))
-            .min(fits(self.shared_bytes, wanted.shared_bytes))
+    pub fn room_for(&self, wanted: &CtaNeeds, slots: u32) -> u32 {
+        slots.min(self.by_warps(wanted)).min(self.by_registers(wanted)).min(self.by_shared_memory(wanted))
     }
 
-    /// A CTA takes what it needs, which is there.
-    pub fn take(&mut self, taken: &SmResources) {
-        self.threads -= taken.threads;
-        self.warps -= taken.warps;
-        self.registers -= taken.registers;
-        self.shared_bytes -= taken.shared_bytes;
+    /// How many it has threads and warps for.
+    pub fn by_warps(&self, wanted: &CtaNeeds) -> u32 {
+        fits(self.threads, wanted.threads).min(fits(self.warps, wanted.warps))
     }
 
-    /// A CTA gives back what it took.
-    pub fn give(&mut self, given: &SmResources) {
-        self.threads += given.threads;
-        self.warps += given.warps;
-        self.registers += given.registers;
-        self.shared_bytes += given.shared_bytes;
+    /// How many it has registers for: each register file holds whole warps, and the warps of a CTA may be on any file.
+    pub fn by_registers(&self, wanted: &CtaNeeds) -> u32 {
+        match self.registers_of_file().checked_div(wanted.registers_of_warp) {
+            Some(warps_of_file) => fits(warps_of_file * self.register_files, wanted.warps),
+            None => u32::MAX,
+        }
+    }
+
+    /// How many it has shared memory for.
+    pub fn by_shared_memory(&self, wanted: &CtaNeeds) -> u32 {
+        fits(self.shared_bytes, self.allocated_shared(wanted))
+    }
+
+    /// The shared memory that a CTA takes, in whole units.
+    pub fn allocated_shared(&self, wanted: &CtaNeeds) -> u32 {
+        wanted.shared_bytes.checked_next_multiple_of(self.shared_unit.max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+fn fits(all: u32, each: u32) -> u32 {
+    all.checked_div(each).unwrap_or(u32::MAX)
+}
+
+/// What a CTA takes of an SM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CtaNeeds {
+    /// Threads.
+    pub threads: u32,
+    /// Warps.
+    pub warps: u32,
+    /// Registers of each warp, in whole units.
+    pub registers_of_warp: u32,
+    /// Bytes of shared memory, before they are rounded up to the units of an SM.
+    pub shared_bytes: u32,
+}
+
+impl CtaNeeds {
+    /// What a CTA of `launch` takes.
+    pub fn of_cta(launch: &KernelLaunch) -> CtaNeeds {
+        CtaNeeds::of_threads(launch.threads_per_cta(), launch.registers_per_thread, launch.shared_bytes)
+    }
+
+    /// What a CTA of so many threads takes, each of which has so many registers, and so much shared memory.
+    pub fn of_threads(threads: u32, registers_per_thread: u32, shared_bytes: u32) -> CtaNeeds {
+        CtaNeeds {
+            threads,
+            warps: threads.div_ceil(32),
+            registers_of_warp: registers_per_thread
+                .saturating_mul(32)
+                .checked_next_multiple_of(REGISTER_UNIT)
+                .unwrap_or(u32::MAX),
+            shared_bytes,
+        }
+    }
+
+    /// Registers of the whole CTA where an SM has so many register files: as if each held as many of its warps as the fullest one does.
+    pub fn registers(&self, register_files: u32) -> u64 {
+        let warps = u64::from(self.warps).next_multiple_of(u64::from(register_files.max(1)));
+        u64::from(self.registers_of_warp) * warps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An SM of a compute capability (CUDA C++ Programming Guide, table of technical specifications).
+    fn sm(register_files: u32, warps: u32, shared_kib: u32, shared_unit: u32) -> SmResources {
+        SmResources {
+            threads: warps * 32,
+            warps,
+            registers: 65_536,
+            register_files,
+            shared_bytes: shared_kib << 10,
+            shared_unit,
+        }
+    }
+
+    /// The formulas of NVIDIA's CUDA occupancy calculator, in its own order: warps by registers are rounded down to the granularity of the
+    /// allocation of warps.
+    fn calculator(sm: &SmResources, slots: u32, threads: u32, registers: u32, shared_bytes: u32) -> u32 {
+        let ceil = |value: u32, unit: u32| value.div_ceil(unit) * unit;
+        let warps = ceil(threads, 32) / 32;
+        let by_warps = (sm.warps / warps).min(slots);
+        let by_registers = match ceil(registers * 32, 256) {
+            0 => slots,
+            each => (sm.registers / each) / sm.register_files * sm.register_files / warps,
+        };
+        let by_shared = match ceil(shared_bytes, sm.shared_unit) {
+            0 => slots,
+            each => sm.shared_bytes / each,
+        };
+        by_warps.min(by_registers).min(by_shared)
+    }
+
+    #[test]
+    fn ctas_are_as_many_as_the_occupancy_calculator_has() {
+        // 3.5, 6.0, 6.1, 7.0, 7.5, 8.0, 8.6, 9.0.
+        let sms = [
+            (sm(4, 64, 48, 256), 16),
+            (sm(2, 64, 64, 256), 32),
+            (sm(4, 64, 96, 256), 32),
+            (sm(4, 64, 96, 256), 32),
+            (sm(4, 32, 64, 256), 16),
+            (sm(4, 64, 164, 128), 32),
+            (sm(4, 48, 100, 128), 16),
+            (sm(4, 64, 228, 128), 32),
+        ];
+        for (sm, slots) in sms {
+            for threads in (1..=1024).step_by(31).chain([32, 64, 96, 160, 192, 672, 1024]) {
+                for registers in 0..=255 {
+                    for shared_bytes in [0, 1, 257, 1000, 12_288, 49_152] {
+                        let wanted = CtaNeeds::of_threads(threads, registers, shared_bytes);
+                        assert_eq!(
+                            sm.room_for(&wanted, slots),
+                            calculator(&sm, slots, threads, registers, shared_bytes),
+                            "{sm:?} {wanted:?}"
+                        );
+                        assert_eq!(sm.holds(&wanted), sm.room_for(&wanted, slots) > 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Worked out by hand for 16,384 registers a file.
+    #[test]
+    fn register_files_hold_whole_warps() {
+        let volta = sm(4, 64, 96, 256);
+        for (registers, threads, expected) in [
+            // 1280 registers a warp, 12 warps a file: 48 warps, 16 CTAs of three. Of one pool it would be 51 warps.
+            (37, 96, 16),
+            // 3328 a warp, 4 a file: 16 warps, two CTAs of six.
+            (104, 192, 2),
+            // 2816 a warp, 5 a file: 20 warps, ten CTAs of two.
+            (88, 64, 10),
+            (104, 64, 8),
+            // 21 warps on 20 places.
+            (88, 672, 0),
+        ] {
+            assert_eq!(
+                volta.by_registers(&CtaNeeds::of_threads(threads, registers, 0)),
+                expected,
+                "{registers} {threads}"
+            );
+        }
+        assert_eq!(sm(2, 64, 64, 256).by_registers(&CtaNeeds::of_threads(672, 88, 0)), 1);
+    }
+
+    #[test]
+    fn a_cta_takes_registers_as_the_fullest_file_does() {
+        // 21 warps of 88 registers a thread: 24 warps, 88 * 32 each.
+        assert_eq!(CtaNeeds::of_threads(672, 88, 0).registers(4), 24 * 88 * 32);
+        // 33 threads of one register: four warps of a unit.
+        assert_eq!(CtaNeeds::of_threads(33, 1, 0).registers(4), 4 * 256);
+    }
+
+    #[test]
+    fn what_cannot_be_counted_fits_nowhere() {
+        let endless = CtaNeeds::of_threads(u32::MAX, u32::MAX, u32::MAX);
+        assert!(!sm(4, 64, 96, 256).holds(&endless));
     }
 }

@@ -153,8 +153,8 @@ impl<'a> Expander<'a> {
                 Counted { path: format!("{prefix}{dot}{name}"), count, written: row.written, place }
             });
             let count = range.end - range.start;
-            if let Some((_, place)) = asked
-                && !self.has_room(count as usize, || place)
+            if let Some((_, place)) = &asked
+                && !self.has_room(count as usize, || place.clone())
             {
                 return;
             }
@@ -165,6 +165,11 @@ impl<'a> Expander<'a> {
             let entry =
                 Entry { value, file, prefix, name: &name, single: written.is_none(), start: range.start, count };
             let members = self.members(&entry);
+            for member in &members {
+                if let Member::Unit(unit) = member {
+                    self.units[unit.0 as usize].counted_at = asked.as_ref().map(|(_, place)| place.clone());
+                }
+            }
             let broken = self.errors.list.len() > before && members.is_empty();
             if broken {
                 row.members.extend((0..count).map(|_| Member::Broken));
@@ -312,6 +317,7 @@ impl<'a> Expander<'a> {
                     provides: Arc::default(),
                     own_clock: None,
                     location: location.clone(),
+                    counted_at: None,
                 });
                 Member::Unit(unit)
             })

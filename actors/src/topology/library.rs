@@ -21,6 +21,7 @@ pub const FILES: &[(&str, &str)] = files![
     "v100_sxm2_node.ron",
     "qv100_node.ron",
     "qv100_ncu_node.ron",
+    "titanv_node.ron",
     "p100_node.ron",
     "t4_node.ron",
     "two_v100_node.ron",

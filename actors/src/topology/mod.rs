@@ -102,6 +102,8 @@ pub struct ExpandedUnit {
     pub own_clock: Option<Frequency>,
     /// Where its kind is named.
     pub location: Location,
+    /// Where the number of units of its row is set, if it is.
+    pub(crate) counted_at: Option<Location>,
 }
 
 impl std::fmt::Debug for ExpandedUnit {

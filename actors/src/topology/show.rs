@@ -1,6 +1,7 @@
 //! Prints a topology fully expanded, as text that loads again and gives the same units and wires.
 
 use super::comments::{self, Comments};
+use super::parameter::Origin;
 use super::{ExpandedUnit, SourceFile, Topology};
 use crate::catalogue::Capability;
 use std::collections::BTreeSet;
@@ -138,6 +139,10 @@ fn show_unit(unit: &ExpandedUnit, run: u32, depth: usize, text: &mut String) {
     let notes = comments::beside(&unit.location);
     let mut above = notes.above;
     above.extend(notes.behind);
+    if let Some(place) = unit.counted_at.clone().filter(|_| unit.index == 0) {
+        let of_count = comments::of_parameter(&Origin::Given(place));
+        above.extend(of_count.above.into_iter().chain(of_count.behind));
+    }
     let head = format!("\"{name}\": {}(", unit.kind.name);
     entry(&head, &Comments { above, behind: None }, &indent, text);
     let inner = "    ".repeat(depth + 1);

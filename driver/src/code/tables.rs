@@ -5,6 +5,7 @@ use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
 use balar_protocol::ContextId;
 use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::limits::{block_threads, register_files};
 use dashmap::DashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -74,23 +75,16 @@ pub struct KernelInfo {
 
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
 const MAXIMUM_BLOCK_THREADS: u32 = 1024;
-/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
-const MAXIMUM_BLOCK_REGISTERS: u32 = 65_536;
-/// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
-const REGISTER_UNIT: u32 = 256;
-const SUB_CORES: u32 = 4;
 /// Shared memory of a block that no launch needs to ask for, bytes (CUDA C++ Programming Guide).
 pub const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 impl KernelInfo {
-    /// The attributes that `cudaFuncGetAttributes` tells before a program sets any.
-    pub fn attributes(&self) -> FunctionAttributes {
+    /// The attributes that `cudaFuncGetAttributes` tells on a GPU of this compute capability before a program sets any.
+    pub fn attributes(&self, compute_capability: (u32, u32)) -> FunctionAttributes {
         let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
         let compiled_for =
             self.resources.maximum_threads.or(self.resources.required_block.map(|block| block.iter().product()));
-        // Registers are given to whole warps, in units, by the sub-core that they are on.
-        let warp_registers = (registers_per_thread.max(1) * 32).next_multiple_of(REGISTER_UNIT);
-        let by_registers = MAXIMUM_BLOCK_REGISTERS / SUB_CORES / warp_registers * SUB_CORES * 32;
+        let by_registers = block_threads(registers_per_thread, register_files(compute_capability));
         FunctionAttributes {
             shared_bytes,
             constant_bytes: self.constant_bytes,

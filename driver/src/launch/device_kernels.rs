@@ -17,6 +17,8 @@ pub(crate) struct DeviceKernels(BTreeMap<ProgramId, Arc<[DeviceKernel]>>);
 /// The kernels of a module, and the settings with which they run.
 pub(crate) struct ModuleKernels<'a> {
     pub context: ContextId,
+    /// Of its GPU.
+    pub compute_capability: (u32, u32),
     /// The module.
     pub module: u32,
     pub kernels: &'a KernelTable,
@@ -79,7 +81,7 @@ impl ModuleKernels<'_> {
             dynamic_shared_limit,
             registers_per_thread: info.resources.registers_per_thread,
             local_bytes,
-            maximum_threads: info.attributes().maximum_threads,
+            maximum_threads: info.attributes(self.compute_capability).maximum_threads,
             required_block: info.resources.required_block,
             ..nothing(address, Arc::clone(&info.name))
         }

@@ -100,7 +100,7 @@ impl LoadedCode {
         effects: &mut Effects,
     ) -> Result<FunctionAttributes, Failure> {
         let kernel = self.find_kernel(context, function, own, effects)?;
-        let mut attributes = kernel.attributes();
+        let mut attributes = kernel.attributes(self.compute_capabilities[context.gpu()]);
         if function.module != BUILT_IN_MODULE {
             attributes.maximum_dynamic_shared_bytes = own.modules.dynamic_shared_limit(function, &kernel);
         }
@@ -135,10 +135,13 @@ impl LoadedCode {
         own: &mut Process,
         stacks: &mut LargerStacks,
     ) -> Arc<[DeviceKernel]> {
+        let compute_capability = self.compute_capabilities[context.gpu()];
         let LoadedCode { kernels, programs, device_kernels, .. } = self;
         let stack_bytes = own.context(context).stack_bytes;
         let modules = &own.modules;
-        device_kernels.of(kernel, ModuleKernels { context, module, kernels, programs, modules, stack_bytes, stacks })
+        let module =
+            ModuleKernels { context, compute_capability, module, kernels, programs, modules, stack_bytes, stacks };
+        device_kernels.of(kernel, module)
     }
 
     /// A program loads images. Where they cannot be loaded, it is told why.

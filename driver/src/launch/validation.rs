@@ -5,9 +5,9 @@ use crate::outcome::Failure;
 use balar_host::CudaError;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::limits::{
-    MAXIMUM_BLOCK, MAXIMUM_BLOCK_REGISTERS, MAXIMUM_BLOCK_THREADS, MAXIMUM_GRID, block_registers,
+    MAXIMUM_BLOCK, MAXIMUM_BLOCK_REGISTERS, MAXIMUM_BLOCK_THREADS, MAXIMUM_GRID, block_registers, register_files,
 };
-use balar_protocol::{ContextId, Detail, GpuDescription, SmResources};
+use balar_protocol::{ContextId, CtaNeeds, Detail, GpuDescription};
 use std::sync::Arc;
 
 /// A launch as the program asked for it.
@@ -81,7 +81,8 @@ pub(crate) fn validate(
         return out_of_resources(text);
     }
     // As `KernelInfo::attributes` tells programs.
-    let registers = block_registers(resources.registers_per_thread, threads as u32);
+    let files = register_files(compute_capability);
+    let registers = block_registers(resources.registers_per_thread, threads as u32, files);
     if registers > MAXIMUM_BLOCK_REGISTERS {
         return out_of_resources(format!(
             "{threads} threads of {} registers take {registers}, the limit is {MAXIMUM_BLOCK_REGISTERS}",
@@ -114,22 +115,25 @@ pub(crate) fn validate(
 
 /// Has any SM of the GPU room for a CTA of the launch?
 pub(crate) fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), Failure> {
-    let wanted = SmResources::of_cta(launch);
+    let wanted = CtaNeeds::of_cta(launch);
     let room = gpu.sms.iter().map(|sm| sm.resources);
     if room.clone().any(|resources| resources.holds(&wanted)) {
         return Ok(());
     }
-    let words = |all: &SmResources| {
-        let SmResources { threads, warps, registers, shared_bytes } = all;
+    let words = |threads: u32, warps: u32, registers: u64, shared_bytes: u32| {
         format!("{threads} threads, {warps} warps, {registers} registers and {shared_bytes} bytes of shared memory")
     };
     let largest = room.max_by_key(|resources| (resources.warps, resources.registers, resources.shared_bytes));
-    let has = largest.map_or_else(|| "there is none".to_owned(), |largest| format!("one has {}", words(&largest)));
+    let has = largest.map_or_else(
+        || "there is none".to_owned(),
+        |sm| format!("one has {}", words(sm.threads, sm.warps, sm.registers.into(), sm.shared_bytes)),
+    );
+    let sm = largest.unwrap_or_default();
     let text = format!(
         "kernel {}: a launch too large for every SM of {}: a block takes {}; {has}",
         launch.name,
         gpu.part,
-        words(&wanted)
+        words(wanted.threads, wanted.warps, wanted.registers(sm.register_files), sm.allocated_shared(&wanted))
     );
     Err((CudaError::LaunchOutOfResources, text))
 }
@@ -138,7 +142,7 @@ pub(crate) fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<
 pub(crate) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), Failure> {
     // A program multiplies what one SM runs by the number of SMs: where they differ, the smallest counts.
     let sm_count = gpu.sm_count();
-    let per_sm = gpu.smallest_sm().map_or(0, |sm| sm.room_for(&SmResources::of_cta(launch)));
+    let per_sm = gpu.smallest_sm().map_or(0, |sm| sm.room_for(&CtaNeeds::of_cta(launch)));
     let room = u64::from(per_sm) * u64::from(sm_count);
     let blocks = launch.cta_count();
     if blocks <= room {

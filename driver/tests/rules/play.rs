@@ -76,7 +76,14 @@ pub(super) fn first() -> u64 {
 
 /// A GPU with 80 SMs of compute capability 7.0 and little memory.
 fn gpu_description() -> GpuDescription {
-    let resources = SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 };
+    let resources = SmResources {
+        threads: 2048,
+        warps: 64,
+        registers: 65536,
+        register_files: 4,
+        shared_bytes: 96 << 10,
+        ..SmResources::default()
+    };
     let clock = "1 GHz".parse().expect("a frequency");
     GpuDescription {
         part: "gpu".to_owned(),

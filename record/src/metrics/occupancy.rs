@@ -1,7 +1,7 @@
 //! How many CTAs and warps of a launch an SM holds, and which resource limits them.
 
 use balar_protocol::statistics::KernelRecord;
-use balar_protocol::{SmCapability, SmResources};
+use balar_protocol::{CtaNeeds, SmCapability};
 
 /// A resource that an SM can run out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,13 @@ impl Occupancy {
     /// The occupancy of a launch on a GPU of `sms` SMs, as the CTA scheduler places its CTAs.
     pub fn of(launch: &KernelRecord, sm: &SmCapability, sms: u32) -> Occupancy {
         let threads = launch.block.iter().fold(1, |threads: u32, extent| threads.saturating_mul(*extent));
-        let cta = SmResources::of_threads(threads, launch.registers_per_thread, launch.shared_bytes);
-        let fits = |all: u32, each: u32| all.checked_div(each).unwrap_or(u32::MAX);
+        let cta = CtaNeeds::of_threads(threads, launch.registers_per_thread, launch.shared_bytes);
         let all = &sm.resources;
         let ctas = launch.grid.iter().fold(1, |ctas: u64, extent| ctas.saturating_mul(u64::from(*extent)));
         Occupancy {
-            by_registers: fits(all.registers, cta.registers),
-            by_shared_memory: fits(all.shared_bytes, cta.shared_bytes),
-            by_warps: fits(all.warps, cta.warps).min(fits(all.threads, cta.threads)),
+            by_registers: all.by_registers(&cta),
+            by_shared_memory: all.by_shared_memory(&cta),
+            by_warps: all.by_warps(&cta),
             by_ctas: sm.cta_slots,
             warps_of_cta: cta.warps,
             warps_of_sm: all.warps,
@@ -97,11 +96,18 @@ impl Occupancy {
 mod tests {
     use super::*;
     use crate::sample::record;
-    use balar_protocol::Frequency;
+    use balar_protocol::{Frequency, SmResources};
 
     /// The resources of a V100's SM (CUDA C++ Programming Guide, compute capability 7.0).
     const V100: SmCapability = SmCapability {
-        resources: SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 },
+        resources: SmResources {
+            threads: 2048,
+            warps: 64,
+            registers: 65536,
+            register_files: 4,
+            shared_bytes: 96 << 10,
+            shared_unit: 256,
+        },
         cta_slots: 32,
         clock: Frequency::from_hertz(1_312_000_000),
     };

@@ -68,7 +68,7 @@ fn build_idle(_: &str, _: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
 fn provides_core(text: &str) -> Vec<Capability> {
     let Ok(VectorCoreParameters { clock, threads, contexts }) = ron::from_str(text) else { return Vec::new() };
     // Half a warp of lanes is not used: the threads are fewer than 32 a warp.
-    let resources = SmResources { threads, warps: 6, registers: 9000, shared_bytes: 1 << 10 };
+    let resources = SmResources { threads, warps: 6, registers: 9000, shared_bytes: 1 << 10, ..SmResources::default() };
     vec![Capability::Sm(SmCapability { resources, cta_slots: contexts, clock })]
 }
 

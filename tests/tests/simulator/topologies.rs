@@ -7,6 +7,7 @@ use balar_actors::simulation::check_units;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource, WireEnd};
 use balar_experiments::BuiltInWorkloads;
 use balar_protocol::{PortId, SimTime, UnitId};
+use std::collections::BTreeSet;
 
 /// Two clusters of toy units with a memory behind them, and a workload.
 pub const CLUSTERS: &str = r#"
@@ -237,9 +238,11 @@ fn the_built_in_nodes_are_those_of_the_study() {
         assert_eq!((gpus[0].sm_count() as usize, gpus[0].memory_bytes), (sms, 16384 << 20));
         // CUDA C++ Programming Guide, compute capability 6.0 and 7.0.
         let sm = gpus[0].smallest_sm().expect("a GPU has SMs");
-        let SmResources { threads, warps, registers, shared_bytes } = sm.resources;
+        let SmResources { threads, warps, registers, register_files, shared_bytes, .. } = sm.resources;
         let shared = if gpus[0].compute_capability == (6, 0) { 64 << 10 } else { 96 << 10 };
         assert_eq!((threads, warps, registers, shared_bytes, sm.cta_slots), (2048, 64, 65536, shared, 32));
+        // CUDA occupancy calculator: the granularity of the allocation of warps.
+        assert_eq!(register_files, balar_protocol::limits::register_files(gpus[0].compute_capability));
         // Wires of units that are busy while kernels run are no shorter than a value epoch; only those towards the host are.
         assert_eq!(topology.minimum_latency(), Some(SimTime(2_980)));
         let host = |end: &WireEnd| topology.units[end.unit.0 as usize].part.is_empty();
@@ -258,6 +261,24 @@ fn the_built_in_nodes_are_those_of_the_study() {
     }
 }
 
+/// NVIDIA's data sheet of the TITAN V. Each stack of memory has eight slices, as on the V100.
+#[test]
+fn the_titan_v_is_that_of_its_data_sheet() {
+    let topology = load_built_in("titanv_node");
+    let gpus = topology.gpus();
+    let gpu = &gpus[0];
+    assert_eq!((gpu.sm_count(), gpu.memory_bytes, gpu.compute_capability), (80, 12 << 30, (7, 0)));
+    assert_eq!((gpu.l2_bytes, gpu.memory_bus_bits), (4608 << 10, 3072));
+    let clocks: BTreeSet<Option<&str>> = topology
+        .units
+        .iter()
+        .filter(|unit| unit.path.starts_with("gpu.") && unit.kind.name != "HbmStack")
+        .map(|unit| unit.parameter("clock"))
+        .collect();
+    assert_eq!(clocks, BTreeSet::from([Some("\"1455 MHz\"")]));
+    check_units(&topology).expect("every unit accepts its parameters");
+}
+
 /// NVIDIA's data sheet of the T4; CUDA C++ Programming Guide, compute capability 7.5.
 #[test]
 fn the_t4_is_that_of_its_data_sheet() {
@@ -266,8 +287,9 @@ fn the_t4_is_that_of_its_data_sheet() {
     let gpu = &gpus[0];
     assert_eq!((gpu.sm_count(), gpu.memory_bytes, gpu.compute_capability), (40, 16 << 30, (7, 5)));
     let sm = gpu.smallest_sm().expect("a GPU has SMs");
-    let SmResources { threads, warps, registers, shared_bytes } = sm.resources;
-    assert_eq!((threads, warps, registers, shared_bytes, sm.cta_slots), (1024, 32, 65536, 64 << 10, 16));
+    let SmResources { threads, warps, registers, register_files, shared_bytes, .. } = sm.resources;
+    assert_eq!((threads, warps, registers, register_files), (1024, 32, 65536, 4));
+    assert_eq!((shared_bytes, sm.cta_slots), (64 << 10, 16));
     let slices = topology.units.iter().filter(|unit| unit.kind.name == "L2Slice");
     assert_eq!(slices.inspect(|slice| assert_eq!(slice.parameter("capacity"), Some("\"128 KiB\""))).count(), 32);
     check_units(&topology).expect("every unit accepts its parameters");

@@ -100,3 +100,9 @@ fn what_a_part_sets_names_the_comment_beside_it() {
     let shown = shown(&TopologySource::Text { name: "half.ron".to_owned(), text }, &[]);
     assert!(shown.contains("                warps: 32,  // half of [guide]\n"), "{shown}");
 }
+
+#[test]
+fn a_row_names_the_place_where_its_number_of_units_is_set() {
+    let shown = shown(&TopologySource::from("v100_node"), &["gpu.l2.count=64"]);
+    assert!(shown.contains("// --set gpu.l2.count=64\n            \"l2[0..64]\": L2Slice(\n"), "{shown}");
+}

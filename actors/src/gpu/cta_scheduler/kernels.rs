@@ -1,6 +1,6 @@
 //! Kernels on their way through the scheduler: those that wait in a queue, those whose CTAs run, those that are over.
 
-use crate::catalogue::SmResources;
+use crate::catalogue::CtaNeeds;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{ContextId, SimTime};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Serialize, Deserialize)]
 pub(super) struct ResidentKernel {
     pub launch: Arc<KernelLaunch>,
-    pub cta_resources: SmResources,
+    pub cta_needs: CtaNeeds,
     /// When it became resident.
     pub start: SimTime,
     /// First SM cycle in which a CTA of it may be placed.

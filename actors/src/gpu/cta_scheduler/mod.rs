@@ -12,6 +12,7 @@ mod endings;
 mod functional;
 mod kernels;
 mod progress;
+mod room;
 mod sm_map;
 mod spans;
 #[cfg(test)]
@@ -22,8 +23,8 @@ mod turns;
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, TIME};
 use crate::catalogue::timeline::Kept;
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
-    SmResources, UnitDefinition,
+    BuildContext, BuildError, Capability, CtaNeeds, ParameterProblem, ParameterSet, Peer, PortDefinition, Role,
+    SmCapability, UnitDefinition,
 };
 use crate::engine::{
     CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch,
@@ -298,7 +299,7 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        if !self.sms.has_room_when_empty(&SmResources::of_cta(&launch)) || launch.cta_count() == 0 {
+        if !self.sms.has_room_when_empty(&CtaNeeds::of_cta(&launch)) || launch.cta_count() == 0 {
             let cause = FaultCause::Unsupported(format!(
                 "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
                  fits no SM of {}",
@@ -413,7 +414,7 @@ impl CtaScheduler {
             let first_cycle = self.clock.cycle_at_or_after(now) + latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
-                cta_resources: SmResources::of_cta(&launch),
+                cta_needs: CtaNeeds::of_cta(&launch),
                 start: now,
                 first_cycle,
                 next_cta: [0; 3],
@@ -487,7 +488,7 @@ impl CtaScheduler {
                 retry_cycle = retry_cycle.min(kernel.first_cycle);
                 continue;
             }
-            let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_resources) else { continue };
+            let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_needs) else { continue };
             let cta = kernel.take_cta();
             if let Some(timeline) = &self.timeline {
                 timeline.lock().ctas_change(now, 1, &kernel.launch);

@@ -1,6 +1,7 @@
 //! The SM map table: the free resources of each SM, and the launch in each CTA slot.
 
-use crate::catalogue::{SmCapability, SmResources};
+use super::room::{Room, Taken};
+use crate::catalogue::{CtaNeeds, SmCapability};
 use balar_protocol::PortId;
 use balar_protocol::cuda::LaunchId;
 use serde::{Deserialize, Serialize};
@@ -11,11 +12,11 @@ pub(super) const MAXIMUM_CTA_SLOTS: u32 = u64::BITS;
 /// One SM.
 #[derive(Debug, Serialize, Deserialize)]
 struct SmState {
-    free: SmResources,
+    free: Room,
     /// Bit i: slot i is free.
     free_slots: u64,
-    /// The launch in each slot, and its resources. Free slots have launch 0.
-    slots: Vec<(LaunchId, SmResources)>,
+    /// The launch in each slot, and what its CTA has taken. Free slots have launch 0.
+    slots: Vec<(LaunchId, Taken)>,
 }
 
 /// The contents of the table.
@@ -43,16 +44,16 @@ impl SmMap {
         let state = |provides: &SmCapability| {
             let slots = provides.cta_slots.min(MAXIMUM_CTA_SLOTS);
             SmState {
-                free: provides.resources,
+                free: Room::of(&provides.resources),
                 free_slots: u64::MAX.checked_shr(MAXIMUM_CTA_SLOTS - slots).unwrap_or(0),
-                slots: vec![(LaunchId(0), SmResources::default()); slots as usize],
+                slots: vec![(LaunchId(0), Taken::default()); slots as usize],
             }
         };
         SmMap { state: SmMapState { sms: provides.iter().map(state).collect(), next: 0 }, ports, provides }
     }
 
     /// Does an SM that runs nothing else have room for such a CTA?
-    pub fn has_room_when_empty(&self, wanted: &SmResources) -> bool {
+    pub fn has_room_when_empty(&self, wanted: &CtaNeeds) -> bool {
         self.provides.iter().any(|sm| sm.resources.holds(wanted))
     }
 
@@ -89,25 +90,28 @@ impl SmMap {
 
     /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals.
     /// `None` where it fits nowhere.
-    pub fn place(&mut self, launch: LaunchId, wanted: &SmResources) -> Option<(PortId, u16)> {
+    pub fn place(&mut self, launch: LaunchId, wanted: &CtaNeeds) -> Option<(PortId, u16)> {
         let SmMapState { sms, next } = &mut self.state;
         let (count, first) = (sms.len(), *next as usize);
-        let mut best: Option<(usize, u32)> = None;
+        let mut best: Option<(usize, u32, Room, Taken)> = None;
         let order = (first..count).chain(0..first);
         for index in order {
             let sm = &sms[index];
-            let better = best.is_none_or(|(_, warps)| sm.free.warps > warps);
-            if better && sm.free_slots != 0 && sm.free.holds(wanted) {
-                best = Some((index, sm.free.warps));
+            let better = best.as_ref().is_none_or(|(_, warps, ..)| sm.free.warps() > *warps);
+            if better && sm.free_slots != 0 {
+                let mut free = sm.free.clone();
+                if let Some(taken) = free.take(&self.provides[index].resources, wanted) {
+                    best = Some((index, sm.free.warps(), free, taken));
+                }
             }
         }
-        let (index, _) = best?;
+        let (index, _, free, taken) = best?;
         *next = if index + 1 == count { 0 } else { index as u32 + 1 };
         let sm = &mut sms[index];
         let slot = sm.free_slots.trailing_zeros();
         sm.free_slots &= sm.free_slots - 1;
-        sm.free.take(wanted);
-        sm.slots[slot as usize] = (launch, *wanted);
+        sm.free = free;
+        sm.slots[slot as usize] = (launch, taken);
         Some((self.ports[index], slot as u16))
     }
 

@@ -1,6 +1,7 @@
 //! Drives a scheduler with two SMs whose ends the test plays.
 
 use super::*;
+use crate::catalogue::SmResources;
 use crate::engine::Bench;
 use crate::test_support::{Arrival, Numbers, check_cuts_and_states};
 use balar_protocol::cta::FunctionalEnd;
@@ -14,7 +15,14 @@ const WINDOW: SimTime = SimTime(15_000);
 
 /// An SM of a V100.
 fn sm() -> SmCapability {
-    let resources = SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 };
+    let resources = SmResources {
+        threads: 2048,
+        warps: 64,
+        registers: 65536,
+        register_files: 4,
+        shared_bytes: 96 << 10,
+        ..SmResources::default()
+    };
     SmCapability { resources, cta_slots: 32, clock: "1 GHz".parse().expect("a frequency") }
 }
 
@@ -223,8 +231,9 @@ fn registers_and_shared_memory_are_allocated_in_units() {
     wanted.registers_per_thread = 33;
     wanted.shared_bytes = 1;
     // Two warps of 33 x 32 = 1056 registers, each rounded up to 1280.
-    let expected = SmResources { threads: 33, warps: 2, registers: 2560, shared_bytes: 256 };
-    assert_eq!(SmResources::of_cta(&wanted), expected);
+    let expected = CtaNeeds { threads: 33, warps: 2, registers_of_warp: 1280, shared_bytes: 1 };
+    assert_eq!(CtaNeeds::of_cta(&wanted), expected);
+    assert_eq!(sm().resources.allocated_shared(&expected), 256);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
 use super::warps::{Acknowledged, Place};
-use crate::catalogue::{InstructionProfiles, SmResources};
+use crate::catalogue::{CtaNeeds, InstructionProfiles};
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
 use balar_isa::machine::LaunchFacts;
@@ -99,11 +99,10 @@ impl<P: Profile> Sm<P> {
     /// Shared memory takes the smallest carve-out in which as many CTAs fit as the SM's other limits allow; the L1 has the rest,
     /// and starts empty, as it does between kernels.
     fn configure_l1(&mut self, launch: &KernelLaunch) {
-        let Specification { registers, unified_memory, cta_slots, carve_outs, .. } = &self.specification;
-        let by_warps = self.state.warps.len() as u64 / u64::from(launch.warps_per_cta().max(1));
-        let by_registers = registers / u64::from(SmResources::of_cta(launch).registers.max(1));
-        let resident = by_warps.min(by_registers).min(*cta_slots).max(1);
-        let wanted = u64::from(launch.shared_bytes) * resident;
+        let Specification { provides, unified_memory, carve_outs, .. } = &self.specification;
+        let (sm, cta) = (&provides.resources, CtaNeeds::of_cta(launch));
+        let resident = provides.cta_slots.min(sm.by_warps(&cta)).min(sm.by_registers(&cta)).max(1);
+        let wanted = u64::from(launch.shared_bytes) * u64::from(resident);
         let largest = carve_outs.last().copied().unwrap_or(0);
         let carve_out = carve_outs.iter().copied().find(|&size| size >= wanted).unwrap_or(largest);
         self.state.pipe.resize_l1(unified_memory - carve_out);

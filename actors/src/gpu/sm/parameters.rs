@@ -4,6 +4,7 @@ use crate::catalogue::bounds::{CLOCK, CYCLES, INTERVAL, PER_CYCLE};
 use crate::catalogue::{ParameterSet, PeakRate, Problems, SmCapability, SmResources};
 use crate::gpu::CachesBetweenKernels;
 use balar_isa::program::{LatencyClass, MATRIX_PASS, Pipe};
+use balar_protocol::MAXIMUM_REGISTER_FILES;
 use balar_protocol::memory::SECTOR_BYTES;
 use balar_protocol::{Bytes, Frequency};
 use serde::Deserialize;
@@ -281,6 +282,9 @@ crate::parameters! {
         /// 32-bit registers
         #[range(256..=1 << 20)]
         registers: u32,
+        /// register files, which have equal shares of the registers; 0 for one of each sub-core
+        #[range(..=MAXIMUM_REGISTER_FILES as u32)]
+        register_files: u32 = "0",
         /// L1 data cache and shared memory together
         #[range(..=Bytes(1 << 24))]
         unified_memory: Bytes,
@@ -386,7 +390,9 @@ impl SmParameters {
             threads: self.warps.saturating_mul(32),
             warps: self.warps,
             registers: self.registers,
+            register_files: if self.register_files == 0 { self.sub_cores } else { self.register_files },
             shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
+            ..SmResources::default()
         };
         SmCapability { resources, cta_slots: self.ctas, clock: self.clock }
     }

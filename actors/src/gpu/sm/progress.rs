@@ -19,7 +19,7 @@ use super::warps::hazards::Times;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use crate::catalogue::{BuildContext, InstructionProfiles, Peer};
+use crate::catalogue::{BuildContext, InstructionProfiles, Peer, SmCapability};
 use crate::engine::{Gauge, Outbox};
 use crate::gpu::CachesBetweenKernels;
 use crate::gpu::gauges::WARP_INSTRUCTIONS;
@@ -46,9 +46,8 @@ pub(super) struct Specification {
     pub(super) check_hazards: bool,
     /// Are the caches of code and constants empty when a kernel begins?
     pub(super) flushes_caches: bool,
-    pub(super) registers: u64,
     pub(super) unified_memory: u64,
-    pub(super) cta_slots: u64,
+    pub(super) provides: SmCapability,
     /// Sizes of shared memory, ascending.
     pub(super) carve_outs: Vec<u64>,
 }
@@ -190,9 +189,8 @@ impl<P: Profile> Sm<P> {
                 operand_read_latency: u64::from(parameters.operand_read_latency),
                 check_hazards: parameters.check_hazards,
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
-                registers: u64::from(parameters.registers),
                 unified_memory: parameters.unified_memory.0,
-                cta_slots: u64::from(parameters.ctas),
+                provides: parameters.provides(),
                 carve_outs,
             },
             wiring: Wiring {

@@ -5,56 +5,29 @@ use crate::session::code::function;
 use crate::session::code::loaded::Kernel;
 use crate::session::connection::description;
 use balar_host::call::FunctionAttributes;
-use balar_host::{CudaError, DeviceDescription};
+use balar_host::{CtaNeeds, CudaError, DeviceDescription};
 use std::ffi::c_int;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
 /// Threads that a block can have.
 const MAXIMUM_THREADS: u32 = 1024;
-/// Parts of an SM that have registers of their own.
-const PARTITIONS: u32 = 4;
-/// Registers of a warp are allocated in multiples of this.
-const REGISTER_UNIT: u32 = 256;
 /// `cudaOccupancyDisableCachingOverride`.
 const DISABLE_CACHING_OVERRIDE: u32 = 1;
 
-/// Shared memory of a block is allocated in multiples of this, bytes.
-fn shared_unit(device: &DeviceDescription) -> u64 {
-    if device.compute_capability.0 >= 8 { 128 } else { 256 }
-}
-
-/// How many blocks fit without regard to shared memory.
-fn by_threads(device: &DeviceDescription, kernel: &FunctionAttributes, threads: u32) -> u32 {
-    let warps = threads.div_ceil(WARP);
-    if threads == 0 || threads > kernel.maximum_threads {
-        return 0;
-    }
-    let registers_of_warp = (kernel.registers * WARP).next_multiple_of(REGISTER_UNIT);
-    let by_registers = if registers_of_warp == 0 {
-        u32::MAX
-    } else if registers_of_warp * warps.next_multiple_of(PARTITIONS) > device.sm_registers {
-        0
-    } else {
-        device.sm_registers / PARTITIONS / registers_of_warp * PARTITIONS / warps
-    };
-    by_registers.min(device.sm_warps / warps).min(device.sm_ctas)
-}
-
 /// How many blocks of a kernel an SM holds.
 fn blocks(device: &DeviceDescription, kernel: &FunctionAttributes, threads: u32, dynamic_bytes: u64) -> u32 {
-    if dynamic_bytes > u64::from(kernel.maximum_dynamic_shared_bytes) {
+    if threads == 0 || threads > kernel.maximum_threads || dynamic_bytes > kernel.maximum_dynamic_shared_bytes.into() {
         return 0;
     }
     let reserved = u64::from(reserved_shared_bytes(device));
-    let shared = (u64::from(kernel.shared_bytes) + dynamic_bytes + reserved).next_multiple_of(shared_unit(device));
-    let by_shared = u64::from(device.sm_shared_bytes).checked_div(shared).unwrap_or(u64::MAX);
-    by_threads(device, kernel, threads).min(u32::try_from(by_shared).unwrap_or(u32::MAX))
+    let shared = u32::try_from(u64::from(kernel.shared_bytes) + dynamic_bytes + reserved).unwrap_or(u32::MAX);
+    device.sm().room_for(&CtaNeeds::of_threads(threads, kernel.registers, shared), device.sm_ctas)
 }
 
 /// The dynamic shared memory that each of several blocks can have.
 fn dynamic_shared_bytes(device: &DeviceDescription, kernel: &FunctionAttributes, blocks: u32) -> u64 {
-    let unit = shared_unit(device);
+    let unit = u64::from(device.sm().shared_unit);
     let of_block = u64::from(device.sm_shared_bytes) / u64::from(blocks) / unit * unit;
     let used = u64::from(kernel.shared_bytes) + u64::from(reserved_shared_bytes(device));
     of_block.saturating_sub(used).min(kernel.maximum_dynamic_shared_bytes.into())
@@ -129,6 +102,7 @@ mod tests {
         let device = |compute_capability, shared, optin, warps, ctas| DeviceDescription {
             compute_capability,
             sm_registers: 65_536,
+            sm_threads: warps * WARP,
             sm_warps: warps,
             sm_ctas: ctas,
             sm_shared_bytes: shared,

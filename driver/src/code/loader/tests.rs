@@ -149,7 +149,7 @@ fn a_module_is_loaded_for_each_gpu_and_unloaded() {
         let [usable, _] = &loaded.functions[..] else { panic!("two kernels") };
         assert_eq!((&*usable.name, &usable.parameters[..]), ("use", &[(0, 8), (8, 4), (16, 24)][..]));
         let kernel = node.tables.kernels.find(ContextId::first(gpu), 3, "use").expect("loaded").expect("decoded");
-        let attributes = kernel.attributes();
+        let attributes = kernel.attributes((7, 0));
         assert_eq!((attributes.maximum_threads, attributes.constant_bytes), (96, 12));
         assert_eq!((attributes.ptx_version, attributes.binary_version), (75, 70));
         assert!(node.tables.programs.get(kernel.code.id()).is_some());
@@ -203,7 +203,7 @@ fn a_kernel_runs_the_code_that_the_user_gives_it() {
         let (mut node, mut room) = (Node::default(), Upwards::new(0, 9));
         let loaded = load_with(&mut node, (0, 1), &own, &mut room, Some(choice));
         let kernel = node.tables.kernels.find(ContextId::first(0), 1, "use");
-        loaded.map(|_| kernel.expect("loaded").expect("decoded").attributes())
+        loaded.map(|_| kernel.expect("loaded").expect("decoded").attributes((7, 0)))
     };
     let replaced = choice("use", other);
     let attributes = load(&replaced).expect("it fits");

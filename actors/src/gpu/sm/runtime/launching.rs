@@ -13,7 +13,7 @@ use balar_isa::execution::{
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
 use balar_protocol::device_launch::{DeviceKernel, DeviceOperation, DeviceStream, LaunchOrigin};
-use balar_protocol::limits::{MAXIMUM_BLOCK_REGISTERS, block_registers, extents_are_legal};
+use balar_protocol::limits::extents_are_legal;
 use std::sync::Arc;
 
 /// Kernels that can stand between a kernel and the host (CUDA C++ Programming Guide, "Nesting Depth": 24).
@@ -265,8 +265,8 @@ fn checked<'a>(
     if threads == 0 || threads > kernel.maximum_threads || !is_as_required {
         return Err(INVALID_CONFIGURATION);
     }
-    let registers = block_registers(kernel.registers_per_thread, threads);
-    if shared_bytes > kernel.dynamic_shared_limit || registers > MAXIMUM_BLOCK_REGISTERS {
+    // Its most threads are not more than its registers allow.
+    if shared_bytes > kernel.dynamic_shared_limit {
         return Err(OUT_OF_RESOURCES);
     }
     Ok(kernel)
