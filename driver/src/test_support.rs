@@ -8,19 +8,11 @@ use std::sync::Arc;
 
 /// A GPU with 80 SMs of compute capability 7.0 and little memory.
 pub(crate) fn gpu_description() -> GpuDescription {
-    let resources = SmResources {
-        threads: 2048,
-        warps: 64,
-        registers: 65536,
-        register_files: 4,
-        shared_bytes: 96 << 10,
-        ..SmResources::default()
-    };
     let clock = "1 GHz".parse().expect("a frequency");
     GpuDescription {
         part: "gpu".to_owned(),
         compute_capability: (7, 0),
-        sms: vec![SmCapability { resources, cta_slots: 32, clock }; 80],
+        sms: vec![SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock }; 80],
         memory_bytes: 64 << 20,
         memory_clock: None,
         memory_bus_bits: 0,

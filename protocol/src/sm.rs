@@ -63,6 +63,16 @@ impl Default for SmResources {
 }
 
 impl SmResources {
+    /// An SM of compute capability 7.0 (CUDA C++ Programming Guide, table of technical specifications).
+    pub const VOLTA: SmResources = SmResources {
+        threads: 2048,
+        warps: 64,
+        registers: 65_536,
+        register_files: 4,
+        shared_bytes: 96 << 10,
+        shared_unit: 256,
+    };
+
     /// What both this and `other` have.
     pub fn least(&self, other: &SmResources) -> SmResources {
         SmResources {

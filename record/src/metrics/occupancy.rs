@@ -98,19 +98,9 @@ mod tests {
     use crate::sample::record;
     use balar_protocol::{Frequency, SmResources};
 
-    /// The resources of a V100's SM (CUDA C++ Programming Guide, compute capability 7.0).
-    const V100: SmCapability = SmCapability {
-        resources: SmResources {
-            threads: 2048,
-            warps: 64,
-            registers: 65536,
-            register_files: 4,
-            shared_bytes: 96 << 10,
-            shared_unit: 256,
-        },
-        cta_slots: 32,
-        clock: Frequency::from_hertz(1_312_000_000),
-    };
+    /// An SM of a V100.
+    const V100: SmCapability =
+        SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock: Frequency::from_hertz(1_312_000_000) };
 
     /// CTAs and their limit, as NVIDIA's occupancy calculator gives them for compute capability 7.0.
     #[test]

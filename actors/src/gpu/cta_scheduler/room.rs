@@ -77,14 +77,7 @@ mod tests {
     use super::*;
 
     fn sm(register_files: u32) -> SmResources {
-        SmResources {
-            threads: 2048,
-            warps: 64,
-            registers: 65_536,
-            register_files,
-            shared_bytes: 96 << 10,
-            ..SmResources::default()
-        }
+        SmResources { register_files, ..SmResources::VOLTA }
     }
 
     /// As many CTAs of one kind go in one after another as the rule of occupancy says, and all is there again when they are gone.

@@ -15,15 +15,7 @@ const WINDOW: SimTime = SimTime(15_000);
 
 /// An SM of a V100.
 fn sm() -> SmCapability {
-    let resources = SmResources {
-        threads: 2048,
-        warps: 64,
-        registers: 65536,
-        register_files: 4,
-        shared_bytes: 96 << 10,
-        ..SmResources::default()
-    };
-    SmCapability { resources, cta_slots: 32, clock: "1 GHz".parse().expect("a frequency") }
+    SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock: "1 GHz".parse().expect("a frequency") }
 }
 
 /// A scheduler at 1 GHz with `sms` SMs of a V100 at ports 1.., wires of 20 ns.
