@@ -35,7 +35,9 @@ use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, L
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
-use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use balar_protocol::{
+    Clock, ContextId, Frequency, MAXIMUM_REGISTER_FILES, Message, Payload, PortId, Protocol, SimTime,
+};
 use device_launches::DeviceLaunches;
 use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
@@ -172,11 +174,16 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
         let peer = context.ports.peer(port);
         let (path, kind) = peer.map_or(("nothing", ""), |peer| (peer.path.as_str(), peer.kind));
         let problem = match peer.and_then(Peer::sm) {
-            Some(sm) if (1..=MAXIMUM_CTA_SLOTS).contains(&sm.cta_slots) => {
+            Some(sm) if !(1..=MAXIMUM_CTA_SLOTS).contains(&sm.cta_slots) => {
+                format!("has {} CTA slots, expected 1 to {MAXIMUM_CTA_SLOTS}", sm.cta_slots)
+            }
+            Some(sm) if !(1..=MAXIMUM_REGISTER_FILES).contains(&(sm.resources.register_files as usize)) => {
+                format!("has {} register files, expected 1 to {MAXIMUM_REGISTER_FILES}", sm.resources.register_files)
+            }
+            Some(sm) => {
                 sms.push((port, sm));
                 continue;
             }
-            Some(sm) => format!("has {} CTA slots, expected 1 to {MAXIMUM_CTA_SLOTS}", sm.cta_slots),
             None => "declares no SM resources".to_owned(),
         };
         unfit.get_or_insert_with(|| {

@@ -5,12 +5,12 @@ use balar_protocol::MAXIMUM_REGISTER_FILES;
 use serde::{Deserialize, Serialize};
 
 /// What an SM has left.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
     threads: u32,
     warps: u32,
     shared_bytes: u32,
-    /// Free registers by register file.
+    /// Free registers by register file; none where the SM has no such file.
     registers: [u32; MAXIMUM_REGISTER_FILES],
 }
 
@@ -38,27 +38,32 @@ impl Room {
         self.warps
     }
 
-    /// A CTA takes what it needs, if it is there: each warp gets its registers of the file that has most of them, the first among equals.
-    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds) -> Option<Taken> {
+    /// Is what a CTA needs there? Each of its warps can have its registers in any file.
+    pub fn holds(&self, sm: &SmResources, needs: &CtaNeeds) -> bool {
+        self.threads >= needs.threads
+            && self.warps >= needs.warps
+            && self.shared_bytes >= sm.allocated_shared(needs)
+            && (needs.registers_of_warp == 0
+                || self.registers.iter().map(|free| free / needs.registers_of_warp).sum::<u32>() >= needs.warps)
+    }
+
+    /// A CTA takes what it needs, which is there: each warp gets its registers of the file that has most of them, the first among equals.
+    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds) -> Taken {
+        let CtaNeeds { threads, warps, registers_of_warp, .. } = *needs;
         let shared_bytes = sm.allocated_shared(needs);
-        if self.threads < needs.threads || self.warps < needs.warps || self.shared_bytes < shared_bytes {
-            return None;
-        }
-        let (mut registers, mut warps_of_file) = (self.registers, [0; MAXIMUM_REGISTER_FILES]);
-        if needs.registers_of_warp > 0 {
-            let files = sm.register_files as usize;
-            for _ in 0..needs.warps {
-                let most = (1..files).fold(0, |most, file| if registers[file] > registers[most] { file } else { most });
-                registers[most] = registers[most].checked_sub(needs.registers_of_warp)?;
+        self.threads -= threads;
+        self.warps -= warps;
+        self.shared_bytes -= shared_bytes;
+        let (registers, mut warps_of_file) = (&mut self.registers, [0; MAXIMUM_REGISTER_FILES]);
+        if registers_of_warp > 0 {
+            for _ in 0..warps {
+                let fuller = |most, file| if registers[file] > registers[most] { file } else { most };
+                let most = (1..MAXIMUM_REGISTER_FILES).fold(0, fuller);
+                registers[most] -= registers_of_warp;
                 warps_of_file[most] += 1;
             }
         }
-        self.registers = registers;
-        self.threads -= needs.threads;
-        self.warps -= needs.warps;
-        self.shared_bytes -= shared_bytes;
-        let CtaNeeds { threads, warps, registers_of_warp, .. } = *needs;
-        Some(Taken { threads, warps, shared_bytes, registers_of_warp, warps_of_file })
+        Taken { threads, warps, shared_bytes, registers_of_warp, warps_of_file }
     }
 
     /// A CTA gives back what it took.
@@ -80,6 +85,11 @@ mod tests {
         SmResources { register_files, ..SmResources::VOLTA }
     }
 
+    /// What CTAs of one kind take until there is no room for another.
+    fn fill(room: &mut Room, sm: &SmResources, needs: &CtaNeeds) -> Vec<Taken> {
+        std::iter::from_fn(|| room.holds(sm, needs).then(|| room.take(sm, needs))).collect()
+    }
+
     /// As many CTAs of one kind go in one after another as the rule of occupancy says, and all is there again when they are gone.
     #[test]
     fn an_sm_fills_with_as_many_ctas_as_it_has_room_for() {
@@ -90,11 +100,10 @@ mod tests {
             {
                 let needs = CtaNeeds::of_threads(threads, registers, 1000);
                 let mut room = Room::of(&sm);
-                let empty = format!("{room:?}");
-                let taken: Vec<Taken> = std::iter::from_fn(|| room.take(&sm, &needs)).collect();
+                let taken = fill(&mut room, &sm, &needs);
                 assert_eq!(taken.len() as u32, sm.room_for(&needs, u32::MAX), "{files} {threads} {registers}");
                 taken.iter().rev().for_each(|taken| room.give(taken));
-                assert_eq!(format!("{room:?}"), empty);
+                assert_eq!(room, Room::of(&sm));
             }
         }
     }
@@ -105,8 +114,7 @@ mod tests {
         let sm = sm(4);
         let (large, small) = (CtaNeeds::of_threads(128, 320, 0), CtaNeeds::of_threads(32, 192, 0));
         let mut room = Room::of(&sm);
-        assert!(room.take(&sm, &large).is_some() && room.take(&sm, &large).is_none());
-        let small: Vec<Taken> = std::iter::from_fn(|| room.take(&sm, &small)).collect();
-        assert_eq!(small.len(), 4);
+        assert_eq!(fill(&mut room, &sm, &large).len(), 1);
+        assert_eq!(fill(&mut room, &sm, &small).len(), 4);
     }
 }

@@ -93,25 +93,21 @@ impl SmMap {
     pub fn place(&mut self, launch: LaunchId, wanted: &CtaNeeds) -> Option<(PortId, u16)> {
         let SmMapState { sms, next } = &mut self.state;
         let (count, first) = (sms.len(), *next as usize);
-        let mut best: Option<(usize, u32, Room, Taken)> = None;
+        let mut best: Option<(usize, u32)> = None;
         let order = (first..count).chain(0..first);
         for index in order {
             let sm = &sms[index];
-            let better = best.as_ref().is_none_or(|(_, warps, ..)| sm.free.warps() > *warps);
-            if better && sm.free_slots != 0 {
-                let mut free = sm.free.clone();
-                if let Some(taken) = free.take(&self.provides[index].resources, wanted) {
-                    best = Some((index, sm.free.warps(), free, taken));
-                }
+            let better = best.is_none_or(|(_, warps)| sm.free.warps() > warps);
+            if better && sm.free_slots != 0 && sm.free.holds(&self.provides[index].resources, wanted) {
+                best = Some((index, sm.free.warps()));
             }
         }
-        let (index, _, free, taken) = best?;
+        let (index, _) = best?;
         *next = if index + 1 == count { 0 } else { index as u32 + 1 };
         let sm = &mut sms[index];
         let slot = sm.free_slots.trailing_zeros();
         sm.free_slots &= sm.free_slots - 1;
-        sm.free = free;
-        sm.slots[slot as usize] = (launch, taken);
+        sm.slots[slot as usize] = (launch, sm.free.take(&self.provides[index].resources, wanted));
         Some((self.ports[index], slot as u16))
     }
 

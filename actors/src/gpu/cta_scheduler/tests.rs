@@ -367,6 +367,13 @@ fn parameters_and_sms_are_checked() {
         |count| format!("sm: its port sm[1] leads to gpu.sm[1] (MySm), which has {count} CTA slots, expected 1 to 64");
     assert_eq!(refusal(Some(with_slots(65)), &[]), Some(slots(65)));
     assert_eq!(refusal(Some(with_slots(0)), &[]), Some(slots(0)));
+    for register_files in [0, 9] {
+        let resources = SmResources { register_files, ..SmResources::VOLTA };
+        let provides = vec![Capability::Sm(SmCapability { resources, ..sm() })];
+        let text = format!("has {register_files} register files, expected 1 to 8");
+        let refused = refusal(Some(Peer { provides, ..with_slots(32) }), &[]);
+        assert!(refused.as_ref().is_some_and(|refused| refused.ends_with(&text)), "{refused:?}");
+    }
     let hub = Peer { path: "gpu.hub".to_owned(), kind: "Hub", provides: Vec::new() };
     let text = "sm: its port sm[1] leads to gpu.hub (Hub), which declares no SM resources";
     assert_eq!(refusal(Some(hub), &[]).as_deref(), Some(text));
