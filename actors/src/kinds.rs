@@ -6,7 +6,7 @@ use crate::host_cpu;
 use crate::node::{host_memory, link, migration_link, unified_memory_driver};
 use crate::prototyping::PASS_THROUGH;
 
-/// Every kind of unit that a topology can name.
+/// Every kind of unit that a topology can name. It is a static: of a constant, each crate that names it would compile all units' parameters.
 pub static UNITS: &[&UnitDefinition] = &[
     &host_cpu::DEFINITION,
     &host_memory::DEFINITION,

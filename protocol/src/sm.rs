@@ -233,7 +233,6 @@ mod tests {
     /// Worked out by hand for 16,384 registers a file.
     #[test]
     fn register_files_hold_whole_warps() {
-        let volta = sm(4, 64, 96, 256);
         for (registers, threads, expected) in [
             // 1280 registers a warp, 12 warps a file: 48 warps, 16 CTAs of three. Of one pool it would be 51 warps.
             (37, 96, 16),
@@ -246,7 +245,7 @@ mod tests {
             (88, 672, 0),
         ] {
             assert_eq!(
-                volta.by_registers(&CtaNeeds::of_threads(threads, registers, 0)),
+                SmResources::VOLTA.by_registers(&CtaNeeds::of_threads(threads, registers, 0)),
                 expected,
                 "{registers} {threads}"
             );

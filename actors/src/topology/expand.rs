@@ -165,9 +165,11 @@ impl<'a> Expander<'a> {
             let entry =
                 Entry { value, file, prefix, name: &name, single: written.is_none(), start: range.start, count };
             let members = self.members(&entry);
-            for member in &members {
-                if let Member::Unit(unit) = member {
-                    self.units[unit.0 as usize].counted_at = asked.as_ref().map(|(_, place)| place.clone());
+            if let Some((_, place)) = asked {
+                for member in &members {
+                    if let Member::Unit(unit) = member {
+                        self.units[unit.0 as usize].counted_at = Some(place.clone());
+                    }
                 }
             }
             let broken = self.errors.list.len() > before && members.is_empty();
