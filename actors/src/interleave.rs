@@ -4,6 +4,7 @@ mod derived;
 
 pub(crate) use derived::derive;
 
+use balar_protocol::Bytes;
 use balar_protocol::memory::LINE_BYTES;
 use std::fmt;
 
@@ -17,6 +18,8 @@ pub enum AddressHash {
     Modulo,
     /// Line number with its higher bits folded in, so that power-of-two strides use every slice.
     Xor,
+    /// As `Xor`, of runs of so many bytes, a power of two of at least a line, each of which lies in one slice.
+    Granules(Bytes),
     /// By measurements of a device: the bits of the address behind each bit of the slice number, the lowest first. Lines of code are spread
     /// as by `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
     Bits(AddressBits),
@@ -39,6 +42,7 @@ impl fmt::Display for AddressHash {
         match self {
             AddressHash::Modulo => f.write_str("Modulo"),
             AddressHash::Xor => f.write_str("Xor"),
+            AddressHash::Granules(bytes) => write!(f, "Granules(\"{bytes}\")"),
             AddressHash::Bits(bits) => write!(f, "Bits({bits})"),
         }
     }
@@ -48,6 +52,16 @@ impl fmt::Display for AddressHash {
 impl fmt::Display for AddressBits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
+    }
+}
+
+impl AddressHash {
+    /// Lines of the runs that lie in one slice by another rule than the bits of the address.
+    pub fn lines_of_run(&self) -> u64 {
+        match self {
+            AddressHash::Granules(bytes) => (bytes.0 / LINE_BYTES).max(1),
+            _ => 1,
+        }
     }
 }
 
@@ -96,11 +110,13 @@ impl BitFunction {
 /// The map from lines to slices.
 ///
 /// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, for any number of slices: so
-/// lines are spread evenly, and `line number / slices` numbers the lines within a slice.
+/// lines are spread evenly, and `line number / slices` numbers the lines within a slice. So it is by `Granules` with runs for lines.
 #[derive(Clone, Debug)]
 pub struct SliceMap {
     kind: MapKind,
     slices: u32,
+    /// Binary logarithm of the lines of a run that lies in one slice.
+    run_bits: u32,
     /// Bits of a slice number, rounded up.
     bits: u32,
 }
@@ -119,9 +135,14 @@ impl SliceMap {
         let kind = match hash {
             AddressHash::Modulo => MapKind::Modulo,
             AddressHash::Xor => MapKind::Xor,
+            AddressHash::Granules(bytes) if bytes.0.is_power_of_two() && bytes.0 >= LINE_BYTES => MapKind::Xor,
+            AddressHash::Granules(bytes) => {
+                return Err(format!("expected a power of two of at least {LINE_BYTES} B, found {bytes}"));
+            }
             AddressHash::Bits(bits) => MapKind::Bits(bits.function(slices)?),
         };
-        Ok(SliceMap::of_kind(kind, slices))
+        let run_bits = hash.lines_of_run().trailing_zeros();
+        Ok(SliceMap { run_bits, ..SliceMap::of_kind(kind, slices) })
     }
 
     /// The map `Xor` over `slices` slices, at least 1.
@@ -130,13 +151,13 @@ impl SliceMap {
     }
 
     fn of_kind(kind: MapKind, slices: u32) -> SliceMap {
-        SliceMap { kind, slices, bits: slices.next_power_of_two().trailing_zeros().max(1) }
+        SliceMap { kind, slices, run_bits: 0, bits: slices.next_power_of_two().trailing_zeros().max(1) }
     }
 
     /// The slice of the line at address `line`.
     #[inline]
     pub fn slice_of(&self, line: u64) -> u32 {
-        let number = line / LINE_BYTES;
+        let number = (line / LINE_BYTES) >> self.run_bits;
         let count = u64::from(self.slices);
         match &self.kind {
             MapKind::Bits(function) if line < CODE_WINDOW => function.of(line),
@@ -195,6 +216,25 @@ mod tests {
             }
         }
         assert_eq!(spread(&AddressHash::Modulo, 32, 4096), (0, 32 * 64), "modulo has no such protection");
+    }
+
+    /// Each aligned run of as many granules as there are slices is a permutation of the slices.
+    #[test]
+    fn granules_lie_in_one_slice_and_spread_evenly() {
+        for slices in [24, 44, 64, 80, 94] {
+            let map = SliceMap::new(&AddressHash::Granules(Bytes(1024)), slices).expect("a map");
+            for block in 0..50 {
+                let mut seen = vec![false; slices as usize];
+                for granule in block * u64::from(slices)..(block + 1) * u64::from(slices) {
+                    let of: Vec<u32> = (0..8).map(|line| map.slice_of(granule * 1024 + line * LINE_BYTES)).collect();
+                    assert!(of.iter().all(|slice| *slice == of[0]), "{of:?}");
+                    assert!(!std::mem::replace(&mut seen[of[0] as usize], true), "{granule} over {slices}");
+                }
+            }
+        }
+        for bytes in [64, 1000] {
+            assert!(SliceMap::new(&AddressHash::Granules(Bytes(bytes)), 24).is_err(), "{bytes}");
+        }
     }
 
     fn bits(positions: &[&[u32]]) -> AddressBits {

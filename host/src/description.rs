@@ -54,7 +54,7 @@ pub struct DeviceDescription {
 }
 
 impl DeviceDescription {
-    /// What an SM has for blocks.
+    /// What an SM has for blocks; how many fit does not depend on the number of its sub-cores, which is not known here.
     pub fn sm(&self) -> SmResources {
         SmResources {
             threads: self.sm_threads,
@@ -63,6 +63,7 @@ impl DeviceDescription {
             register_files: register_files(self.compute_capability),
             shared_bytes: self.sm_shared_bytes,
             shared_unit: shared_unit(self.compute_capability),
+            ..SmResources::default()
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct CtaLaunch {
     pub cta: [u32; 3],
     /// The SM's slot it goes to.
     pub slot: u16,
+    /// The sub-core of each warp. A warp slot is free there.
+    pub sub_cores: Box<[u8]>,
 }
 
 /// CTAs of a launch that runs for its values alone: an SM takes up each when it comes to it, and they take none of its room.

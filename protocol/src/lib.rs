@@ -46,6 +46,6 @@ pub use gpu::GpuDescription;
 pub use message::{Message, Payload, Protocol};
 pub use ports::{PortId, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
-pub use sm::{CtaNeeds, MAXIMUM_REGISTER_FILES, SmCapability, SmResources};
+pub use sm::{CtaNeeds, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES, SmCapability, SmResources};
 pub use statistics::{by_launch, kernel_records};
 pub use time::SimTime;

@@ -6,9 +6,10 @@
 //!
 //! The client (an SM, a copy engine, the L2 slice before its memory) sends requests and [`MemoryMessage::Drain`]; the server sends
 //! responses and [`MemoryMessage::Credit`]. Where a server's input queue has an end, its client starts with a credit for each entry
-//! (the crossbar: `slice_queue`). Responses need no credit: a client takes however many come in a cycle. How many leave is the
-//! server's affair: an L2 slice sends an acknowledgement in the place of one sector of its data array, and the crossbar passes on
-//! one flit of it a cycle and requester.
+//! (the crossbar towards slices: `slice_queue`; an SM towards a crossbar with a `request_queue`). Where a client's queue of responses has
+//! an end (a crossbar with a `response_queue`), its server starts with a credit for each entry, and [`MemoryMessage::ResponseCredit`]
+//! gives credits back. All other clients take however many responses come in a cycle: a memory may count on it, so that requests that
+//! wait for memory never wait for each other.
 //!
 //! A unit between SM and crossbar (a prefetcher, a write-combining buffer) is the server of the SM and a client of the crossbar. It
 //! answers from its own copies only accesses of [`Scope::Weak`], and holds back only stores of that scope, until a `Drain` comes.
@@ -89,6 +90,12 @@ impl MemoryKind {
     #[inline]
     pub const fn carries_data(self) -> bool {
         !matches!(self, MemoryKind::Load)
+    }
+
+    /// Does it make a new value of an old one, in the unit that it goes to?
+    #[inline]
+    pub const fn updates(self) -> bool {
+        matches!(self, MemoryKind::Atomic | MemoryKind::Reduction)
     }
 
     /// Does the response carry data back?
@@ -327,13 +334,18 @@ pub enum MemoryMessage {
     Drain,
     /// Back to the requester: requests have been taken out of the input queue, and as many more may be sent.
     Credit(Credits),
+    /// Towards memory: responses have been taken out of the queue of a client that has an end, and as many more may be sent.
+    ResponseCredit(Credits),
 }
 
 impl MemoryMessage {
     /// Which side sends it.
     pub const fn sender(&self) -> Side {
         match self {
-            MemoryMessage::Request(_) | MemoryMessage::Burst(_) | MemoryMessage::Drain => Side::Client,
+            MemoryMessage::Request(_)
+            | MemoryMessage::Burst(_)
+            | MemoryMessage::Drain
+            | MemoryMessage::ResponseCredit(_) => Side::Client,
             MemoryMessage::Response(_) | MemoryMessage::BurstDone(_) | MemoryMessage::Credit(_) => Side::Server,
         }
     }

@@ -31,8 +31,10 @@ impl SmCapability {
     }
 }
 
+/// Sub-cores that an SM can have.
+pub const MAXIMUM_SUB_CORES: usize = 8;
 /// Register files that an SM can have.
-pub const MAXIMUM_REGISTER_FILES: usize = 8;
+pub const MAXIMUM_REGISTER_FILES: usize = MAXIMUM_SUB_CORES;
 /// Registers are given to a warp in units of this many (CUDA occupancy calculator, compute capability 3.5 to 9.0).
 const REGISTER_UNIT: u32 = 256;
 
@@ -43,11 +45,14 @@ pub struct SmResources {
     pub threads: u32,
     /// Warps.
     pub warps: u32,
+    /// Sub-cores, 1 to [`MAXIMUM_SUB_CORES`], among which the warps are shared out evenly: warp slot i is one of sub-core i modulo their
+    /// number.
+    pub sub_cores: u32,
     /// 32-bit registers, of all register files together.
     pub registers: u32,
-    /// Register files, 1 to [`MAXIMUM_REGISTER_FILES`], of one size: the registers of a warp are in one of them. From compute capability 5.0
-    /// on each sub-core has one. The occupancy calculator calls their number the granularity of the allocation of warps: 2 of 6.0, 4 of
-    /// all others.
+    /// Register files, 1 to [`MAXIMUM_REGISTER_FILES`], of one size: the registers of a warp are in one of them. The occupancy calculator
+    /// calls their number the granularity of the allocation of warps: 2 of 6.0, 4 of all others. Where there are as many as sub-cores, each
+    /// sub-core has one, and a warp is where its registers are.
     pub register_files: u32,
     /// Bytes of shared memory.
     pub shared_bytes: u32,
@@ -55,10 +60,10 @@ pub struct SmResources {
     pub shared_unit: u32,
 }
 
-/// Nothing, of an SM with one register file and the units of compute capability 6.0 to 7.5.
+/// Nothing, of an SM with one sub-core, one register file and the units of compute capability 6.0 to 7.5.
 impl Default for SmResources {
     fn default() -> Self {
-        Self { threads: 0, warps: 0, registers: 0, register_files: 1, shared_bytes: 0, shared_unit: 256 }
+        Self { threads: 0, warps: 0, sub_cores: 1, registers: 0, register_files: 1, shared_bytes: 0, shared_unit: 256 }
     }
 }
 
@@ -67,6 +72,7 @@ impl SmResources {
     pub const VOLTA: SmResources = SmResources {
         threads: 2048,
         warps: 64,
+        sub_cores: 4,
         registers: 65_536,
         register_files: 4,
         shared_bytes: 96 << 10,
@@ -78,11 +84,17 @@ impl SmResources {
         SmResources {
             threads: self.threads.min(other.threads),
             warps: self.warps.min(other.warps),
+            sub_cores: self.sub_cores.max(other.sub_cores),
             registers: self.registers.min(other.registers),
             register_files: self.register_files.max(other.register_files),
             shared_bytes: self.shared_bytes.min(other.shared_bytes),
             shared_unit: self.shared_unit.max(other.shared_unit),
         }
+    }
+
+    /// Warp slots of a sub-core.
+    pub fn warps_of_sub_core(&self, sub_core: u32) -> u32 {
+        self.warps.saturating_sub(sub_core).div_ceil(self.sub_cores.max(1))
     }
 
     /// Registers of one register file.
@@ -176,6 +188,7 @@ mod tests {
         SmResources {
             threads: warps * 32,
             warps,
+            sub_cores: 4,
             registers: 65_536,
             register_files,
             shared_bytes: shared_kib << 10,

@@ -59,6 +59,16 @@ pub enum Capability {
         /// How many of these a second.
         per_second: u64,
     },
+    /// Its queues have an end: it takes so many requests of each memory client, and so many responses of each memory server, before it gives
+    /// a credit for one back to those that count them; 0 = any number.
+    Queues {
+        /// Of each client that [`Capability::CountsCredits`].
+        requests: u32,
+        /// Of each such server.
+        responses: u32,
+    },
+    /// It sends no more than the queue of its peer has places for, and takes credits.
+    CountsCredits,
     /// It holds stores of its memory client back: the client tells it by a `Drain` when a warp waits for them.
     HoldsStores,
     /// It passes a `Drain` of its memory client on, to a unit behind it that holds stores back.
@@ -122,6 +132,28 @@ impl Peer {
     /// Is it to be told when a warp waits for stores?
     pub fn holds_stores(&self) -> bool {
         self.provides.contains(&Capability::HoldsStores)
+    }
+
+    /// How it spreads lines.
+    pub fn address_hash(&self) -> Option<&AddressHash> {
+        self.provides.iter().find_map(|capability| match capability {
+            Capability::SpreadsLines { hash, .. } => Some(hash),
+            _ => None,
+        })
+    }
+
+    /// The entries of its queues for requests and for responses of one unit; 0 = any number.
+    pub fn queues(&self) -> (u32, u32) {
+        let queues = self.provides.iter().find_map(|capability| match capability {
+            Capability::Queues { requests, responses } => Some((*requests, *responses)),
+            _ => None,
+        });
+        queues.unwrap_or_default()
+    }
+
+    /// Is it given credits?
+    pub fn counts_credits(&self) -> bool {
+        self.provides.contains(&Capability::CountsCredits)
     }
 
     /// Its capability as an SM.

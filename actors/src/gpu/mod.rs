@@ -8,6 +8,7 @@ pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;
 mod line_owners;
+mod places;
 pub mod sm;
 pub mod tlb;
 

@@ -8,9 +8,10 @@
 //! - With half the slices, two neighbours become one. The set number takes the row that told them apart.
 //!
 //! The rows of the slices that stay are the highest, so that the memory behind the slices keeps its map. Every other number of slices has
-//! the general map of [`AddressHash::Xor`].
+//! the general map of [`AddressHash::Granules`], with runs as long as those that the measured bits leave in one slice.
 
 use super::{AddressBits, AddressHash, LOWEST_BIT, MOST_NUMBERED};
+use balar_protocol::Bytes;
 
 /// A map that was made for a number of slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +44,10 @@ pub(crate) fn derive(measured: &AddressBits, set_bits: &AddressBits, sets: u32, 
             return DerivedMap { hash: AddressHash::Bits(hash), set_bits, how };
         }
     }
-    let how = format!("the general map Xor: the bits that are known are those of {numbered} slices");
-    DerivedMap { hash: AddressHash::Xor, set_bits: AddressBits::default(), how }
+    let run = 1u64.checked_shl(measured.0.iter().map(|row| lowest(row)).min().unwrap_or(LOWEST_BIT)).map(Bytes);
+    let hash = run.map_or(AddressHash::Xor, AddressHash::Granules);
+    let how = format!("the general map {hash}: the bits that are known are those of {numbered} slices");
+    DerivedMap { hash, set_bits: AddressBits::default(), how }
 }
 
 /// The rows of slices and sets where each slice becomes 2^more.
@@ -159,11 +162,12 @@ mod tests {
         let (slices, sets) = v100();
         for count in [2, 8, 24, 33, 48, 256, 512] {
             let map = derive(&slices, &sets, 96, count);
-            assert_eq!((map.hash, map.set_bits), (AddressHash::Xor, AddressBits::default()), "{count}");
+            let granules = AddressHash::Granules(Bytes(1024));
+            assert_eq!((map.hash, map.set_bits), (granules, AddressBits::default()), "{count}");
         }
         // Where sets have no bits, none can be given up, and none need be taken.
         let map = derive(&slices, &AddressBits::default(), 96, 64);
-        assert_eq!(map.hash, AddressHash::Xor);
+        assert_eq!(map.hash, AddressHash::Granules(Bytes(1024)));
         let map = derive(&slices, &AddressBits::default(), 96, 16);
         assert_eq!(
             (map.hash, map.set_bits),
@@ -175,7 +179,9 @@ mod tests {
     fn maps_are_written_as_they_are_read() {
         let (slices, _) = v100();
         assert_eq!(ron::from_str(&slices.to_string()), Ok(slices.clone()));
-        for hash in [AddressHash::Modulo, AddressHash::Xor, AddressHash::Bits(slices)] {
+        for hash in
+            [AddressHash::Modulo, AddressHash::Xor, AddressHash::Granules(Bytes(2048)), AddressHash::Bits(slices)]
+        {
             assert_eq!(ron::from_str(&hash.to_string()), Ok(hash));
         }
     }

@@ -61,6 +61,8 @@ impl Topology {
                 | Capability::SpreadsLines { .. }
                 | Capability::CacheSets { .. }
                 | Capability::Peak { .. }
+                | Capability::Queues { .. }
+                | Capability::CountsCredits
                 | Capability::HoldsStores
                 | Capability::PassesDrains
                 | Capability::UpdatesCopies

@@ -7,6 +7,7 @@ mod device_runtime;
 mod host_memory;
 mod managed_memory;
 mod own_units;
+mod queues;
 mod row_counts;
 mod sm_resources;
 mod textures;

@@ -199,7 +199,11 @@ fn derived_maps_are_shown_and_noted() {
         ("64", "Bits([[14, 19, ", "the 5 bits of 32 slices, and below them one of the set number"),
         ("128", "Bits([[16, 19, ", "the 5 bits of 32 slices, and below them 2 of the set number"),
         ("16", "Bits([[11, 13, ", "the highest 4 of the 5 bits of 32 slices"),
-        ("48", "Xor", "the general map Xor: the bits that are known are those of 32 slices"),
+        (
+            "48",
+            "Granules(\"1 KiB\")",
+            "the general map Granules(\"1 KiB\"): the bits that are known are those of 32 slices",
+        ),
     ] {
         let argument = format!("gpu.l2.count={count}");
         let topology = built_in_with("v100_node", &[&argument]);

@@ -4,19 +4,24 @@
 //! [`CrossbarParameters::input_ports`] flits a cycle, an output ejects [`CrossbarParameters::output_ports`] flits a cycle and
 //! is granted round-robin over the inputs that wait for it. Requests need a credit of the slice they go to.
 //!
+//! An SM may have [`CrossbarParameters::request_queue`] requests in it, and a slice [`CrossbarParameters::response_queue`] responses,
+//! wherever they go: so packets for an output that stands fill the queue of their input, and those behind wait with the sender.
+//!
 //! **Invariant:** a packet never overtakes another of the same input and output, and nothing depends on where windows end.
 
 mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::line_owners::LineOwners;
 use crate::interleave::{AddressHash, SliceMap};
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
-use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
+use balar_protocol::memory::{
+    Credits, LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count,
+};
 use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
@@ -55,7 +60,13 @@ crate::parameters! {
         /// entries of the input queue of each slice, the credits the crossbar starts with
         #[range(ENTRIES)]
         slice_queue: u32 = "32",
-        /// how lines spread over the slices: Xor, Modulo or Bits([...]), the address bits whose exclusive or is each bit of the slice number
+        /// requests of an SM that wait in the crossbar at most: the SM holds further ones back; 0 = any number (64: those of a credit's way there and back at a request a cycle; an estimate)
+        #[range(..=MOST_PLACES)]
+        request_queue: u32 = "64",
+        /// responses of a slice that wait in the crossbar at most: the slice holds further ones back; 0 = any number (64: likewise)
+        #[range(..=MOST_PLACES)]
+        response_queue: u32 = "64",
+        /// how lines spread over the slices: Xor, Modulo, Granules("1 KiB"), which is Xor of runs of 1 KiB, or Bits([...]), the address bits whose exclusive or is each bit of the slice number
         address_hash: AddressHash = "Xor",
     }
 }
@@ -146,12 +157,22 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(CrossbarParameters { address_hash: hash, .. }) = ron::from_str(text) else { return Vec::new() };
-    vec![Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash }]
+    let Ok(CrossbarParameters { address_hash: hash, request_queue: requests, response_queue: responses, .. }) =
+        ron::from_str(text)
+    else {
+        return Vec::new();
+    };
+    vec![
+        Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash },
+        Capability::Queues { requests, responses },
+    ]
 }
 
 /// What [`Unit::save`] writes of a crossbar.
 type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
+
+/// The most packets of one sender: more would never wait.
+const MOST_PLACES: u32 = 1 << 20;
 
 /// The most pairs of a requester and a slice: each has a queue in both directions.
 const MOST_PAIRS: usize = 1 << 24;
@@ -231,7 +252,7 @@ impl Crossbar {
             let place = requester_ports.iter().position(|&port| port == copy)?;
             Some((place, copy))
         });
-        Ok(Crossbar {
+        let mut crossbar = Crossbar {
             fixed: Fixed {
                 clock: Clock::new(parameters.clock),
                 slices,
@@ -246,6 +267,7 @@ impl Crossbar {
                 output_flits: output_flits.saturating_mul(width),
                 latency: u64::from(parameters.request_latency),
                 credits: Some(parameters.slice_queue),
+                places: parameters.request_queue,
             }),
             responses: Plane::new(PlaneConfiguration {
                 inputs: slice_count,
@@ -254,10 +276,19 @@ impl Crossbar {
                 output_flits,
                 latency: u64::from(parameters.response_latency),
                 credits: None,
+                places: parameters.response_queue,
             }),
             wiring: Wiring { sides, requester_ports, slice_ports, host },
             by_launch: ByLaunch::default(),
-        })
+        };
+        let counting = |ports: &[PortId]| -> Vec<usize> {
+            let counts = |index: &usize| context.ports.peer(ports[*index]).is_some_and(Peer::counts_credits);
+            (0..ports.len()).filter(counts).collect()
+        };
+        let Wiring { requester_ports, slice_ports, .. } = &crossbar.wiring;
+        counting(requester_ports).into_iter().for_each(|input| crossbar.requests.count_places(input));
+        counting(slice_ports).into_iter().for_each(|input| crossbar.responses.count_places(input));
+        Ok(crossbar)
     }
 
     /// An SM or copy engine asks.
@@ -266,6 +297,7 @@ impl Crossbar {
         if let Some((host, port)) = self.wiring.host.filter(|_| request.aperture == Aperture::Host) {
             // A packet that was granted before leaves before.
             self.grant_responses(host, cycle, out);
+            self.requests.free_place(usize::from(requester), cycle);
             let depart = self.fixed.clock.time_of(cycle + self.requests.latency());
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));
             return;
@@ -370,7 +402,15 @@ impl Unit for Crossbar {
             let payload = Payload::Memory(MemoryMessage::Response(*response));
             out.send(requester_ports[requester], clock.time_of(depart), payload);
         });
-        match next_request.min(next_response) {
+        let next_place = self.requests.give_back(limit, |requester, cycle, places| {
+            let payload = Payload::Memory(MemoryMessage::Credit(Credits::at_once(places)));
+            out.send(requester_ports[requester], clock.time_of(cycle), payload);
+        });
+        let next_answer_place = self.responses.give_back(limit, |slice, cycle, places| {
+            let payload = Payload::Memory(MemoryMessage::ResponseCredit(Credits::at_once(places)));
+            out.send(slice_ports[slice], clock.time_of(cycle), payload);
+        });
+        match next_request.min(next_response).min(next_place).min(next_answer_place) {
             u64::MAX => NextWake::OnMessage,
             next => NextWake::At(clock.time_of(next)),
         }

@@ -24,7 +24,17 @@ pub(super) struct PlaneConfiguration {
     pub latency: u64,
     /// Packets an output may send before a credit returns; `None` = no limit.
     pub credits: Option<u32>,
+    /// Packets of an input that may wait, of inputs whose sender counts them; 0 = any number.
+    pub places: u32,
 }
+
+/// An input's sender gets places back so many together, as an eighth of the queue: each has a message of its own otherwise.
+fn places_together(places: u32) -> u32 {
+    (places / 8).clamp(1, MOST_TOGETHER)
+}
+
+/// As many as fit into a message.
+const MOST_TOGETHER: u32 = 12;
 
 /// The counters of a plane.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -107,6 +117,8 @@ struct Input {
     /// First free flit slot.
     free: u64,
     packets: u64,
+    /// The cycles in which places get free that its sender does not know of; `None` where it does not count them.
+    freed: Option<Vec<u64>>,
 }
 
 /// Everything that changes.
@@ -132,6 +144,8 @@ pub(super) struct Plane<T> {
     output_slots: Slots,
     /// Words of a bit set of inputs.
     words: usize,
+    /// Places that an input's sender gets back together.
+    together: u32,
     pub state: PlaneState<T>,
 }
 
@@ -152,7 +166,7 @@ impl<T: Copy> Plane<T> {
         let words = inputs.div_ceil(64).max(1);
         let state = PlaneState {
             outputs: vec![output; outputs],
-            inputs: vec![Input { free: 0, packets: 0 }; inputs],
+            inputs: vec![Input { free: 0, packets: 0, freed: None }; inputs],
             queues: vec![Chain::default(); inputs * outputs],
             ready: vec![0; words * outputs],
             busy: vec![0; outputs.div_ceil(64)],
@@ -160,7 +174,21 @@ impl<T: Copy> Plane<T> {
             counters: PlaneCounters::default(),
         };
         let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(Slots::new);
-        Plane { configuration, input_slots, output_slots, words, state }
+        Plane {
+            together: places_together(configuration.places),
+            configuration,
+            input_slots,
+            output_slots,
+            words,
+            state,
+        }
+    }
+
+    /// The sender of an input counts the places of its queue.
+    pub fn count_places(&mut self, input: usize) {
+        if self.configuration.places > 0 {
+            self.state.inputs[input].freed = Some(Vec::new());
+        }
     }
 
     /// Is `state` of a plane of this shape?
@@ -171,6 +199,7 @@ impl<T: Copy> Plane<T> {
             (output.last.max(input_of_alone) as usize) < inputs.max(1)
         };
         (state.inputs.len(), state.outputs.len()) == (inputs, outputs)
+            && state.inputs.iter().zip(&self.state.inputs).all(|(a, b)| a.freed.is_some() == b.freed.is_some())
             && (state.queues.len(), state.ready.len()) == (inputs * outputs, self.words * outputs)
             && state.busy.len() == outputs.div_ceil(64)
             && state.outputs.iter().all(right)
@@ -224,18 +253,20 @@ impl<T: Copy> Plane<T> {
     }
 
     fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, &T)) -> u64 {
-        let PlaneConfiguration { inputs, latency, .. } = self.configuration;
+        let PlaneConfiguration { inputs: input_count, latency, .. } = self.configuration;
         let slots = self.output_slots;
-        let PlaneState { outputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
+        let PlaneState { outputs, inputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
         let to = &mut outputs[output];
         if let Some((input, packet)) = to.alone {
             let wanted = slots.cycle_of(to.free).max(packet.eligible());
             let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
-            send(to.let_go(input, &packet, slots, cycle, latency, counters), &packet.content);
+            let depart = to.let_go(input, &packet, slots, cycle, latency, counters);
+            inputs[input as usize].free_place(depart - latency);
+            send(depart, &packet.content);
             to.alone = None;
         } else {
             let ready = &mut ready[output * self.words..(output + 1) * self.words];
-            let queues = &mut queues[output * inputs..(output + 1) * inputs];
+            let queues = &mut queues[output * input_count..(output + 1) * input_count];
             while to.waiting > 0 {
                 // Without a credit, this is when the output would grant its next packet.
                 let free = slots.cycle_of(to.free);
@@ -246,7 +277,9 @@ impl<T: Copy> Plane<T> {
                 let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
                 let input = to.choose(ready, cycle);
                 let Some(packet) = packets.front(&queues[input]) else { unreachable!("input {input} is ready") };
-                send(to.let_go(input as u32, packet, slots, cycle, latency, counters), &packet.content);
+                let depart = to.let_go(input as u32, packet, slots, cycle, latency, counters);
+                inputs[input].free_place(depart - latency);
+                send(depart, &packet.content);
                 packets.drop_front(&mut queues[input]);
                 match packets.front(&queues[input]).map(Packet::eligible) {
                     Some(eligible) if eligible <= cycle => insert(ready, input),
@@ -270,6 +303,34 @@ impl<T: Copy> Plane<T> {
                 outputs &= outputs - 1;
                 next = next.min(self.grant(output, limit, |depart, content| send(output, depart, content)));
             }
+        }
+        next
+    }
+
+    /// A packet of `input` goes another way: it has no place from `cycle` on.
+    pub fn free_place(&mut self, input: usize, cycle: u64) {
+        self.state.inputs[input].free_place(cycle);
+    }
+
+    /// Tells senders of places that have got free in cycles before `limit`, up to which all packets have been granted: `tell` gets the input,
+    /// the cycle of the last place and how many there are. Returns the cycle of the next that is known, `u64::MAX` where none is.
+    pub fn give_back(&mut self, limit: u64, mut tell: impl FnMut(usize, u64, usize)) -> u64 {
+        let together = self.together as usize;
+        let mut next = u64::MAX;
+        for (input, freed) in self.state.inputs.iter_mut().map(|input| &mut input.freed).enumerate() {
+            let Some(freed) = freed.as_mut().filter(|freed| freed.len() >= together) else { continue };
+            // Outputs have granted their packets each for itself.
+            freed.sort_unstable();
+            let mut told = 0;
+            while let Some(&last) = freed.get(told + together - 1) {
+                if last >= limit {
+                    next = next.min(last);
+                    break;
+                }
+                tell(input, last, together);
+                told += together;
+            }
+            freed.drain(..told);
         }
         next
     }
@@ -307,6 +368,16 @@ impl<T: Copy> Plane<T> {
 
     pub fn packets_in(&self, input: usize) -> u64 {
         self.state.inputs[input].packets
+    }
+}
+
+impl Input {
+    /// A packet leaves the queue in `cycle`.
+    #[inline]
+    fn free_place(&mut self, cycle: u64) {
+        if let Some(freed) = &mut self.freed {
+            freed.push(cycle);
+        }
     }
 }
 

@@ -162,8 +162,57 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
         }
         _ => Vec::new(),
     };
-    let parameters = r#"(clock: "1312 MHz", slice_queue: 3, response_header_flits: 1)"#;
-    check_cuts_and_states(|| Box::new(crossbar(parameters).0), 7, SimTime(NS), script, others, SimTime(9000 * NS));
+    let parameters =
+        r#"(clock: "1312 MHz", slice_queue: 3, request_queue: 9, response_queue: 20, response_header_flits: 1)"#;
+    let build = || {
+        let (mut unit, _) = crossbar(parameters);
+        (0..2).for_each(|sm| unit.requests.count_places(sm));
+        (0..4).for_each(|slice| unit.responses.count_places(slice));
+        Box::new(unit) as Box<dyn Unit>
+    };
+    check_cuts_and_states(build, 7, SimTime(NS), script, others, SimTime(9000 * NS));
+}
+
+/// The credits for `port` among what was sent: when, and how many together.
+fn credits_for(sent: &[(SimTime, PortId, Payload)], port: PortId) -> Vec<(u64, usize)> {
+    let credits = sent.iter().filter(|(_, of, _)| *of == port).filter_map(|(time, _, payload)| match payload {
+        Payload::Memory(MemoryMessage::Credit(credits) | MemoryMessage::ResponseCredit(credits)) => {
+            Some((time.0 / NS, credits.count()))
+        }
+        _ => None,
+    });
+    credits.collect()
+}
+
+#[test]
+fn a_sender_that_counts_places_gets_them_back_when_its_packets_are_through() {
+    let (mut unit, mut bench) = crossbar(
+        r#"(clock: "1 GHz", request_queue: 16, response_queue: 4, request_latency: 10, address_hash: Modulo)"#,
+    );
+    unit.requests.count_places(1);
+    unit.responses.count_places(3);
+    for port in 0..2 {
+        for id in 0..4 {
+            bench.deliver(SimTime::ZERO, PortId(port), request(store(0, id, 0b1111)));
+        }
+    }
+    let sent = bench.run(&mut unit, SimTime(4 * NS), SimTime(80 * NS));
+    assert_eq!(credits_for(&sent, PortId(0)), [], "it does not count them");
+    // In turn with the other SM, each store takes four cycles: every second place is told of, with 1 ns of wire.
+    assert_eq!(credits_for(&sent, PortId(1)), [(15 + 1, 2), (31 + 1, 2)]);
+    for id in 0..2 {
+        let response = MemoryRequest { return_port: 1, ..load(0, id, 0b1111) }.response(0, ServedBy::L2);
+        bench.deliver(SimTime(100 * NS), PortId(6), Payload::Memory(MemoryMessage::Response(response)));
+    }
+    let sent = bench.run(&mut unit, SimTime(4 * NS), SimTime(200 * NS));
+    assert_eq!(credits_for(&sent, PortId(6)), [(104, 1), (108, 1)]);
+    // Requests for pinned memory pass by.
+    for id in 0..2 {
+        let pinned = MemoryRequest { aperture: Aperture::Host, ..load(balar_host::memory::HOST_BASE, id, 1) };
+        bench.deliver(SimTime(300 * NS), PortId(1), request(pinned));
+    }
+    let sent = bench.run(&mut unit, SimTime(4 * NS), SimTime(400 * NS));
+    assert_eq!(credits_for(&sent, PortId(1)), [(301, 2)]);
 }
 
 /// A credit counts from its own time on, however early the message that brings it comes.

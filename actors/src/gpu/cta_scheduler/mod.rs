@@ -36,7 +36,7 @@ use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{
-    Clock, ContextId, Frequency, MAXIMUM_REGISTER_FILES, Message, Payload, PortId, Protocol, SimTime,
+    Clock, ContextId, Frequency, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES, Message, Payload, PortId, Protocol, SimTime,
 };
 use device_launches::DeviceLaunches;
 use endings::facts_of;
@@ -176,6 +176,9 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
         let problem = match peer.and_then(Peer::sm) {
             Some(sm) if !(1..=MAXIMUM_CTA_SLOTS).contains(&sm.cta_slots) => {
                 format!("has {} CTA slots, expected 1 to {MAXIMUM_CTA_SLOTS}", sm.cta_slots)
+            }
+            Some(sm) if !(1..=MAXIMUM_SUB_CORES).contains(&(sm.resources.sub_cores as usize)) => {
+                format!("has {} sub-cores, expected 1 to {MAXIMUM_SUB_CORES}", sm.resources.sub_cores)
             }
             Some(sm) if !(1..=MAXIMUM_REGISTER_FILES).contains(&(sm.resources.register_files as usize)) => {
                 format!("has {} register files, expected 1 to {MAXIMUM_REGISTER_FILES}", sm.resources.register_files)
@@ -495,12 +498,12 @@ impl CtaScheduler {
                 retry_cycle = retry_cycle.min(kernel.first_cycle);
                 continue;
             }
-            let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_needs) else { continue };
+            let Some((port, slot, sub_cores)) = self.sms.place(kernel.launch.id, &kernel.cta_needs) else { continue };
             let cta = kernel.take_cta();
             if let Some(timeline) = &self.timeline {
                 timeline.lock().ctas_change(now, 1, &kernel.launch);
             }
-            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
+            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot, sub_cores };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;
             self.progress.timed_cta_begins(&kernel.launch.name);

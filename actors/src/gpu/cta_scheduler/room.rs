@@ -1,80 +1,142 @@
-//! What an SM has left for CTAs: threads, warps, shared memory, and the registers of each register file.
+//! What an SM has left for CTAs: threads, shared memory, the warp slots of each sub-core, and the registers of each register file.
+//!
+//! **Where warps go.** Each warp of a CTA gets the sub-core that has most free warp slots. Among equals the search begins one sub-core
+//! further with each warp. The next CTA goes on where this one has stopped, or one further where that is where a round of CTAs has begun. So
+//! a CTA's warps spread evenly, and warps of one number in their CTAs do, too. That the first warps of all CTAs are not on one sub-core is known of a Quadro GV100: in `binomialOptions`, whose
+//! first warp has four times the work of each other, its cycles are less than one sub-core's FMA pipe would need for all first warps
+//! (validation/kernel_counters.csv).
 
 use crate::catalogue::{CtaNeeds, SmResources};
-use balar_protocol::MAXIMUM_REGISTER_FILES;
+use balar_protocol::{MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES};
 use serde::{Deserialize, Serialize};
 
 /// What an SM has left.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
     threads: u32,
-    warps: u32,
     shared_bytes: u32,
+    /// Free warp slots by sub-core; none where the SM has no such sub-core.
+    warps: [u32; MAXIMUM_SUB_CORES],
     /// Free registers by register file; none where the SM has no such file.
     registers: [u32; MAXIMUM_REGISTER_FILES],
+    turn: Turn,
+}
+
+/// At which sub-core the search for the next CTA's first warp begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Turn {
+    /// Where a round of CTAs has begun.
+    first: u32,
+    /// How far it has come.
+    position: u32,
+}
+
+impl Turn {
+    /// The sub-core for the search of warp `warp` of the next CTA, `step` further.
+    fn sub_core(self, warp: u32, step: u32, sub_cores: u32) -> usize {
+        ((self.first + self.position + warp + step) % sub_cores) as usize
+    }
+
+    /// A CTA of so many warps has come.
+    fn advance(&mut self, warps: u32, sub_cores: u32) {
+        self.position = (self.position + warps) % sub_cores;
+        if self.position == 0 {
+            self.first = (self.first + 1) % sub_cores;
+        }
+    }
 }
 
 /// What a CTA has taken.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Taken {
     threads: u32,
-    warps: u32,
     shared_bytes: u32,
     registers_of_warp: u32,
-    /// Warps by register file.
+    /// Warps by sub-core, and by register file.
+    warps: [u8; MAXIMUM_SUB_CORES],
     warps_of_file: [u8; MAXIMUM_REGISTER_FILES],
+}
+
+/// Does each sub-core have a register file of its own?
+fn has_own_files(sm: &SmResources) -> bool {
+    sm.sub_cores == sm.register_files
 }
 
 impl Room {
     /// An empty SM.
     pub fn of(sm: &SmResources) -> Room {
-        let mut registers = [0; MAXIMUM_REGISTER_FILES];
+        let (mut warps, mut registers) = ([0; MAXIMUM_SUB_CORES], [0; MAXIMUM_REGISTER_FILES]);
+        let sub_cores = (0..sm.sub_cores).zip(&mut warps);
+        sub_cores.for_each(|(sub_core, free)| *free = sm.warps_of_sub_core(sub_core));
         registers.iter_mut().take(sm.register_files as usize).for_each(|free| *free = sm.registers_of_file());
-        Room { threads: sm.threads, warps: sm.warps, shared_bytes: sm.shared_bytes, registers }
+        Room { threads: sm.threads, shared_bytes: sm.shared_bytes, warps, registers, turn: Turn::default() }
     }
 
     /// Warps that no CTA has.
     pub fn warps(&self) -> u32 {
-        self.warps
+        self.warps.iter().sum()
     }
 
-    /// Is what a CTA needs there? Each of its warps can have its registers in any file.
+    /// Warps of which each needs so many registers that the SM has room for.
+    fn warps_with_registers(&self, sm: &SmResources, registers_of_warp: u32) -> u32 {
+        let by_registers = self.registers.map(|free| free.checked_div(registers_of_warp).unwrap_or(u32::MAX));
+        if has_own_files(sm) {
+            return self.warps.iter().zip(by_registers).map(|(&warps, by_registers)| warps.min(by_registers)).sum();
+        }
+        self.warps().min(by_registers.iter().fold(0, |sum, &warps| u32::saturating_add(sum, warps)))
+    }
+
+    /// Is what a CTA needs there?
     pub fn holds(&self, sm: &SmResources, needs: &CtaNeeds) -> bool {
         self.threads >= needs.threads
-            && self.warps >= needs.warps
             && self.shared_bytes >= sm.allocated_shared(needs)
-            && (needs.registers_of_warp == 0
-                || self.registers.iter().map(|free| free / needs.registers_of_warp).sum::<u32>() >= needs.warps)
+            && self.warps_with_registers(sm, needs.registers_of_warp) >= needs.warps
     }
 
-    /// A CTA takes what it needs, which is there: each warp gets its registers of the file that has most of them, the first among equals.
-    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds) -> Taken {
-        let CtaNeeds { threads, warps, registers_of_warp, .. } = *needs;
-        let shared_bytes = sm.allocated_shared(needs);
+    /// A CTA takes what it needs, which is there. Gives the sub-core of each of its warps, too.
+    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds) -> (Taken, Box<[u8]>) {
+        let CtaNeeds { threads, registers_of_warp, .. } = *needs;
+        let mut taken =
+            Taken { threads, shared_bytes: sm.allocated_shared(needs), registers_of_warp, ..Taken::default() };
         self.threads -= threads;
-        self.warps -= warps;
-        self.shared_bytes -= shared_bytes;
-        let (registers, mut warps_of_file) = (&mut self.registers, [0; MAXIMUM_REGISTER_FILES]);
-        if registers_of_warp > 0 {
-            for _ in 0..warps {
-                let fuller = |most, file| if registers[file] > registers[most] { file } else { most };
-                let most = (1..MAXIMUM_REGISTER_FILES).fold(0, fuller);
-                registers[most] -= registers_of_warp;
-                warps_of_file[most] += 1;
-            }
-        }
-        Taken { threads, warps, shared_bytes, registers_of_warp, warps_of_file }
+        self.shared_bytes -= taken.shared_bytes;
+        let sub_cores = (0..needs.warps).map(|warp| self.take_warp(sm, &mut taken, warp)).collect();
+        self.turn.advance(needs.warps, sm.sub_cores.max(1));
+        (taken, sub_cores)
+    }
+
+    /// A warp of the CTA takes a warp slot and its registers: gives its sub-core.
+    fn take_warp(&mut self, sm: &SmResources, taken: &mut Taken, warp: u32) -> u8 {
+        let needed = taken.registers_of_warp;
+        let own_files = has_own_files(sm);
+        let order = (0..sm.sub_cores).map(|step| self.turn.sub_core(warp, step, sm.sub_cores));
+        let has_room = |&sub_core: &usize| !own_files || self.registers[sub_core] >= needed;
+        let sub_core = first_maximum(order.filter(has_room), |sub_core| self.warps[sub_core]);
+        let file =
+            if own_files { sub_core } else { first_maximum(0..MAXIMUM_REGISTER_FILES, |file| self.registers[file]) };
+        self.warps[sub_core] -= 1;
+        taken.warps[sub_core] += 1;
+        self.registers[file] -= needed;
+        taken.warps_of_file[file] += 1;
+        sub_core as u8
     }
 
     /// A CTA gives back what it took.
     pub fn give(&mut self, taken: &Taken) {
         self.threads += taken.threads;
-        self.warps += taken.warps;
         self.shared_bytes += taken.shared_bytes;
+        for (free, warps) in self.warps.iter_mut().zip(taken.warps) {
+            *free += u32::from(warps);
+        }
         for (free, warps) in self.registers.iter_mut().zip(taken.warps_of_file) {
             *free += u32::from(warps) * taken.registers_of_warp;
         }
     }
+}
+
+/// The first place of those with the largest value; place 0 where there are none.
+fn first_maximum(places: impl Iterator<Item = usize>, value: impl Fn(usize) -> u32) -> usize {
+    places.reduce(|most, place| if value(place) > value(most) { place } else { most }).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -86,15 +148,15 @@ mod tests {
     }
 
     /// What CTAs of one kind take until there is no room for another.
-    fn fill(room: &mut Room, sm: &SmResources, needs: &CtaNeeds) -> Vec<Taken> {
+    fn fill(room: &mut Room, sm: &SmResources, needs: &CtaNeeds) -> Vec<(Taken, Box<[u8]>)> {
         std::iter::from_fn(|| room.holds(sm, needs).then(|| room.take(sm, needs))).collect()
     }
 
     /// As many CTAs of one kind go in one after another as the rule of occupancy says, and all is there again when they are gone.
     #[test]
     fn an_sm_fills_with_as_many_ctas_as_it_has_room_for() {
-        for files in [1, 2, 4, 6] {
-            let sm = sm(files);
+        for (files, sub_cores) in [(1, 4), (2, 2), (4, 4), (6, 4), (4, 1), (4, 6)] {
+            let sm = SmResources { sub_cores, ..sm(files) };
             for (threads, registers) in
                 [(96, 37), (192, 104), (64, 88), (64, 104), (672, 88), (1024, 64), (33, 255), (160, 40), (64, 0)]
             {
@@ -102,8 +164,8 @@ mod tests {
                 let mut room = Room::of(&sm);
                 let taken = fill(&mut room, &sm, &needs);
                 assert_eq!(taken.len() as u32, sm.room_for(&needs, u32::MAX), "{files} {threads} {registers}");
-                taken.iter().rev().for_each(|taken| room.give(taken));
-                assert_eq!(room, Room::of(&sm));
+                taken.iter().rev().for_each(|(taken, _)| room.give(taken));
+                assert_eq!(room, Room { turn: room.turn, ..Room::of(&sm) });
             }
         }
     }
@@ -116,5 +178,35 @@ mod tests {
         let mut room = Room::of(&sm);
         assert_eq!(fill(&mut room, &sm, &large).len(), 1);
         assert_eq!(fill(&mut room, &sm, &small).len(), 4);
+    }
+
+    /// The sub-cores of the warps of the first CTAs of so many warps.
+    fn sub_cores_of(warps: u32, ctas: usize) -> Vec<Vec<u8>> {
+        let (sm, needs) = (sm(4), CtaNeeds::of_threads(32 * warps, 32, 0));
+        let mut room = Room::of(&sm);
+        fill(&mut room, &sm, &needs).into_iter().take(ctas).map(|(_, sub_cores)| sub_cores.into_vec()).collect()
+    }
+
+    #[test]
+    fn warps_go_where_most_room_is_in_turn() {
+        assert_eq!(sub_cores_of(1, 6), [[0], [1], [2], [3], [1], [2]]);
+        assert_eq!(sub_cores_of(2, 5), [[0, 1], [2, 3], [1, 2], [3, 0], [2, 3]]);
+        assert_eq!(sub_cores_of(4, 5), [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2], [0, 1, 2, 3]]);
+        assert_eq!(sub_cores_of(8, 2), [[0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 1, 2, 3, 0]]);
+        // Balance comes first: of three warps the first one leaves room on sub-core 3.
+        assert_eq!(sub_cores_of(3, 2), [[0, 1, 2], [3, 0, 1]]);
+    }
+
+    /// Of the warps of any one number in their CTAs, no sub-core has many more than a quarter.
+    #[test]
+    fn warps_of_one_number_spread_over_the_sub_cores() {
+        for warps in 1..=8 {
+            let ctas = sub_cores_of(warps, usize::MAX);
+            for number in 0..warps as usize {
+                let on = |sub_core| ctas.iter().filter(|cta| cta[number] == sub_core).count();
+                let most = (0..4).map(on).max().expect("sub-cores");
+                assert!(most <= ctas.len().div_ceil(4) + 2, "{most} of {} are warp {number} of {warps}", ctas.len());
+            }
+        }
     }
 }

@@ -88,9 +88,9 @@ impl SmMap {
         self.state.sms[sm].slots.len() as u32
     }
 
-    /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals.
-    /// `None` where it fits nowhere.
-    pub fn place(&mut self, launch: LaunchId, wanted: &CtaNeeds) -> Option<(PortId, u16)> {
+    /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals: gives its SM, its
+    /// slot, and the sub-core of each of its warps. `None` where it fits nowhere.
+    pub fn place(&mut self, launch: LaunchId, wanted: &CtaNeeds) -> Option<(PortId, u16, Box<[u8]>)> {
         let SmMapState { sms, next } = &mut self.state;
         let (count, first) = (sms.len(), *next as usize);
         let mut best: Option<(usize, u32)> = None;
@@ -107,8 +107,9 @@ impl SmMap {
         let sm = &mut sms[index];
         let slot = sm.free_slots.trailing_zeros();
         sm.free_slots &= sm.free_slots - 1;
-        sm.slots[slot as usize] = (launch, sm.free.take(&self.provides[index].resources, wanted));
-        Some((self.ports[index], slot as u16))
+        let (taken, sub_cores) = sm.free.take(&self.provides[index].resources, wanted);
+        sm.slots[slot as usize] = (launch, taken);
+        Some((self.ports[index], slot as u16, sub_cores))
     }
 
     /// Frees `slot` of the SM at `port`. False where it does not run `launch`: it was aborted before its completion came.

@@ -1,25 +1,29 @@
 //! An L2 slice: a sectored, write-back cache with its miss handling and atomics unit.
 //!
 //! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
-//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: the line keeps
+//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. Answers leave through the data array in
+//! the order in which they are ready ([`Answers`]). Where too many hits wait for it, or too many atomics for their unit, look-ups stand. A store fetches nothing: the line keeps
 //! which words have been written (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: sectors
 //! that hotspot and backprop store in part are not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty
-//! sectors leave when their line is replaced, and stay at the end of a run.
+//! sectors leave when their line is replaced, or when a store makes more lines of a set dirty than [`L2SliceParameters::dirty_ways`]: then
+//! the least recently used of them is written to memory, and stays. What is dirty at the end of a run stays so.
 //!
 //! **Invariant:** a line with a fill under way is never replaced.
 
+mod answers;
 mod sets;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Role,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, Peer, PortDefinition, Role,
     UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::CachesBetweenKernels;
 use crate::gpu::line_owners::OwnLines;
-use crate::interleave::AddressBits;
+use crate::interleave::{AddressBits, AddressHash};
 use crate::slab::chains::Chains;
+use answers::{Answers, Source};
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
@@ -47,6 +51,9 @@ crate::parameters! {
         ways: u32 = "24",
         /// the address bits whose exclusive or is each bit of the set number; none where the lines of a slice follow each other in the sets. Where there are m times as many sets, runs of as many lines as these bits and the slices tell apart take turns in m groups of sets
         set_bits: AddressBits = "[]",
+        /// lines of a set that may be dirty: a store beyond them writes the one to memory that was used longest ago; 0 = all. Not beyond `ways`
+        #[range(..=MOST_WAYS)]
+        dirty_ways: u32 = "0",
         /// cycles from the tag lookup of a hit to its response (calibrated: 212-cycle L2 hit of the V100)
         #[range(CYCLES)]
         hit_latency: u32 = "44",
@@ -81,11 +88,20 @@ crate::parameters! {
         atomic_operations_per_cycle: u32 = "8",
         /// its contents when a kernel begins: Kept, or Flushed as by Nsight Compute
         caches_between_kernels: CachesBetweenKernels = "Kept",
+        /// answers to hits that may be under way between the look-up and the crossbar; 0 = any number (64: those of a hit's latency, and 20 that wait; an estimate)
+        #[range(..=MOST_QUEUED)]
+        answer_queue: u32 = "64",
+        /// atomics that hit and may be under way between the look-up and the crossbar; 0 = any number (96: likewise, with the latency of an atomic)
+        #[range(..=MOST_QUEUED)]
+        atomic_queue: u32 = "96",
         /// least cycles between two atomics on the same line
         #[range(CYCLES)]
         same_line_atomic_interval: u32 = "2",
     }
 }
+
+/// The longest queue with an end.
+const MOST_QUEUED: u32 = *ENTRIES.end();
 
 balar_protocol::counters! {
     /// The counters of an L2 slice. Sectors are counted at the port, before merging.
@@ -114,7 +130,7 @@ balar_protocol::counters! {
         bytes: "byte",
         /// lines replaced
         evictions: "line",
-        /// lines replaced that had dirty sectors
+        /// lines written to memory, because they were replaced or too many of their set were dirty
         write_backs: "line",
         /// dirty sectors sent to memory
         sectors_written_back: "sector",
@@ -138,6 +154,14 @@ balar_protocol::counters! {
         stall_cycles_set: "cycle",
         /// cycles the queue stood because too many write-backs were under way
         stall_cycles_write_back: "cycle",
+        /// cycles the queue stood because too many answers to hits were under way
+        stall_cycles_answer: "cycle",
+        /// cycles the queue stood because too many atomics were under way
+        stall_cycles_atomic: "cycle",
+        /// cycles answers waited for the data array and the crossbar, summed
+        answer_queue_cycles: "cycle",
+        /// cycles an answer stood at the head of its queue because the crossbar had no room
+        stall_cycles_crossbar: "cycle",
         /// cycles the data array was busy
         data_busy_cycles: "cycle",
     }
@@ -174,6 +198,20 @@ impl L2SliceCounters {
                     self.reductions += 1;
                 }
             }
+        }
+    }
+}
+
+impl L2SliceCounters {
+    /// The cycles that the queue has stood for this reason.
+    fn stalled(&mut self, stall: Stall) -> &mut u64 {
+        match stall {
+            Stall::Mshr => &mut self.stall_cycles_mshr,
+            Stall::Merge => &mut self.stall_cycles_merge,
+            Stall::Set => &mut self.stall_cycles_set,
+            Stall::WriteBack => &mut self.stall_cycles_write_back,
+            Stall::Answer => &mut self.stall_cycles_answer,
+            Stall::Atomic => &mut self.stall_cycles_atomic,
         }
     }
 }
@@ -234,6 +272,7 @@ fn provides(text: &str) -> Vec<Capability> {
         Capability::L2Cache { capacity },
         Capability::Peak { what: PeakRate::L2Bytes, per_second },
         Capability::CacheSets { parameter: "set_bits", bits: set_bits, sets },
+        Capability::CountsCredits,
     ]
 }
 
@@ -257,6 +296,8 @@ enum Stall {
     Merge,
     Set,
     WriteBack,
+    Answer,
+    Atomic,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -291,8 +332,7 @@ struct State {
     queue: VecDeque<Queued>,
     /// First free lookup slot (cycle x lookups a cycle).
     lookup_free: u64,
-    /// First free byte slot of the data array (cycle x bytes a cycle).
-    data_free: u64,
+    answers: Answers,
     /// First cycle the atomics unit is free, and the line it worked on last with the cycle it may take that again.
     atomic_free: u64,
     last_atomic: (u64, u64),
@@ -314,6 +354,12 @@ pub struct L2Slice {
     crossbar: PortId,
     memory: PortId,
     sets: Sets,
+    /// The most lines of a set that may be dirty.
+    dirty_ways: u32,
+    /// Cycles from whatever happens to the first in which its answer is ready.
+    least_latency: u64,
+    /// Answers under way are counted.
+    counts_answers: bool,
     own_lines: OwnLines,
     path: String,
     state: State,
@@ -358,9 +404,14 @@ impl L2Slice {
                 return Err(problems.into());
             }
         };
+        let peer = context.ports.peer(crossbar);
+        let lines_of_run = peer.and_then(Peer::address_hash).map_or(1, AddressHash::lines_of_run);
         Ok(L2Slice {
             clock: Clock::new(parameters.clock),
-            sets: Sets::new(sets, parameters.ways, context.row_length.max(1), function.ok().flatten()),
+            sets: Sets::new(sets, parameters.ways, (context.row_length.max(1), lines_of_run), function.ok().flatten()),
+            least_latency: u64::from(parameters.hit_latency.min(parameters.fill_latency)),
+            counts_answers: parameters.answer_queue > 0 || parameters.atomic_queue > 0,
+            dirty_ways: if parameters.dirty_ways == 0 { parameters.ways } else { parameters.dirty_ways },
             own_lines: OwnLines::of(context, crossbar),
             path: context.path.to_owned(),
             crossbar,
@@ -368,7 +419,7 @@ impl L2Slice {
             state: State {
                 queue: VecDeque::with_capacity(64),
                 lookup_free: 0,
-                data_free: 0,
+                answers: Answers::new(parameters.bytes_per_cycle, peer.map_or(0, |peer| peer.queues().1)),
                 atomic_free: 0,
                 last_atomic: (u64::MAX, 0),
                 blocked: None,
@@ -384,7 +435,35 @@ impl L2Slice {
         })
     }
 
-    /// Looks up queued requests in cycles before `limit`.
+    /// Sends the answers that leave before those that may still become ready. Up to `now` every message is here.
+    fn answer(&mut self, now: u64, out: &mut Outbox) {
+        let L2Slice { state: State { answers, counters, .. }, clock, crossbar, least_latency, .. } = self;
+        let waited = answers.leave(now + *least_latency, |cycle, response| {
+            out.send(*crossbar, clock.time_of(cycle), Payload::Memory(MemoryMessage::Response(*response)));
+        });
+        counters.answer_queue_cycles += waited.in_all;
+        counters.stall_cycles_crossbar += waited.for_crossbar;
+    }
+
+    /// Too many answers of a queue are under way in `cycle`: the head of the input queue waits for one of them to leave.
+    #[cold]
+    fn await_answer(&mut self, stall: Stall, source: Source, cycle: u64) {
+        let State { answers, lookup_free, blocked, counters, .. } = &mut self.state;
+        // Whatever leaves before that cycle is known to.
+        let known_until = cycle + self.least_latency;
+        let next = match answers.next_leaving(source) {
+            Some(next) => next,
+            None if answers.lacks_places() => {
+                *blocked = Some((stall, cycle));
+                return;
+            }
+            None => known_until,
+        };
+        *counters.stalled(stall) += next - cycle;
+        *lookup_free = next * u64::from(self.parameters.lookups_per_cycle);
+    }
+
+    /// Looks up queued requests in cycles before `limit`, up to which every message is here.
     fn serve(&mut self, limit: u64, out: &mut Outbox) {
         let rate = u64::from(self.parameters.lookups_per_cycle);
         while self.state.blocked.is_none() {
@@ -398,8 +477,12 @@ impl L2Slice {
                 self.kernel_begins(request.launch);
             }
             if let Err(stall) = self.look_up(cycle, place, &request, out) {
-                self.state.blocked = Some((stall, cycle));
-                return;
+                match stall {
+                    Stall::Answer => self.await_answer(stall, Source::Hit, cycle),
+                    Stall::Atomic => self.await_answer(stall, Source::Atomic, cycle),
+                    _ => self.state.blocked = Some((stall, cycle)),
+                }
+                continue;
             }
             self.state.queue.pop_front();
             self.state.lookup_free = slot + 1;
@@ -456,6 +539,9 @@ impl L2Slice {
             return Err(Stall::Mshr);
         }
         let waits = needed != 0;
+        if !waits {
+            self.has_room_for_answer(cycle, request.kind, out)?;
+        }
         if waits && u32::from(waiting) >= self.parameters.mshr_merges {
             return Err(Stall::Merge);
         }
@@ -467,15 +553,15 @@ impl L2Slice {
         self.state.by_launch.of(request.launch).count(request, valid | pending);
         self.sets.touch(index, place);
         let line = self.sets.line_mut(index);
-        match request.kind {
-            MemoryKind::Load => {}
-            MemoryKind::Store => {
-                line.words |= request.written_words;
-                line.valid |= full_sectors(line.words);
-                line.dirty |= wanted;
-            }
-            MemoryKind::Atomic | MemoryKind::Reduction => line.dirty |= wanted,
+        if request.kind == MemoryKind::Store {
+            line.words |= request.written_words;
+            line.valid |= full_sectors(line.words);
         }
+        if request.kind != MemoryKind::Load {
+            self.sets.make_dirty(index, place, wanted);
+            self.clean(cycle, place, request.launch, out);
+        }
+        let line = self.sets.line_mut(index);
         if fetch != 0 {
             // Of a line just allocated, no sector is pending.
             line.pending = pending | fetch;
@@ -506,9 +592,25 @@ impl L2Slice {
             self.wait(index, *request, found);
         } else {
             let found = Found { hits: wanted, fetched: 0, served_by: ServedBy::L2 };
-            self.finish(cycle + u64::from(self.parameters.hit_latency), request, found, out);
+            self.finish((Source::Hit, cycle + u64::from(self.parameters.hit_latency)), request, found);
         }
         Ok(())
+    }
+
+    /// May one more answer to a hit be under way from `cycle` on?
+    #[inline]
+    fn has_room_for_answer(&mut self, cycle: u64, kind: MemoryKind, out: &mut Outbox) -> Result<(), Stall> {
+        let L2SliceParameters { answer_queue, atomic_queue, .. } = self.parameters;
+        let (source, limit, stall) = if kind.updates() {
+            (Source::Atomic, atomic_queue, Stall::Atomic)
+        } else {
+            (Source::Hit, answer_queue, Stall::Answer)
+        };
+        if limit == 0 || self.state.answers.at_most(source) < limit as usize {
+            return Ok(());
+        }
+        self.answer(cycle, out);
+        if self.state.answers.under_way(source, cycle) < limit as usize { Ok(()) } else { Err(stall) }
     }
 
     /// `sectors` and their neighbours within the fetch granularity.
@@ -532,13 +634,27 @@ impl L2Slice {
                 return Err(Stall::WriteBack);
             }
             self.write_back(cycle, &line, request.launch, out);
+            self.sets.clean(victim, place);
         }
         self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
         self.sets.install(victim, place, request.line);
         Ok(victim)
     }
 
-    /// Sends the dirty sectors of a line to memory, on behalf of the launch whose request takes its place.
+    /// Writes lines of a set to memory where too many are dirty. Nothing waits for that: where no more write-backs can be under way, the
+    /// next store to the set makes up for it.
+    #[inline]
+    fn clean(&mut self, cycle: u64, place: Place, launch: u32, out: &mut Outbox) {
+        while self.state.write_backs < self.parameters.write_back_entries
+            && let Some(index) = self.sets.too_dirty(place, self.dirty_ways)
+        {
+            let line = *self.sets.line(index);
+            self.write_back(cycle, &line, launch, out);
+            self.sets.clean(index, place);
+        }
+    }
+
+    /// Sends the dirty sectors of a line to memory, on behalf of the launch whose request is the cause.
     fn write_back(&mut self, cycle: u64, line: &Line, launch: u32, out: &mut Outbox) {
         let sectors = line.dirty;
         let written_words = words_of(sectors) & (words_of(line.valid) | line.words);
@@ -571,49 +687,59 @@ impl L2Slice {
     }
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
-    fn finish(&mut self, mut ready: u64, request: &MemoryRequest, found: Found, out: &mut Outbox) {
+    fn finish(&mut self, (source, mut ready): (Source, u64), request: &MemoryRequest, found: Found) {
+        let L2SliceParameters { atomic_operations_per_cycle, same_line_atomic_interval, atomic_latency, .. } =
+            self.parameters;
+        let State { answers, atomic_free, last_atomic, counters, by_launch, .. } = &mut self.state;
         let sector_bytes = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
-        if matches!(request.kind, MemoryKind::Atomic | MemoryKind::Reduction) {
-            let mut start = ready.max(self.state.atomic_free);
-            if self.state.last_atomic.0 == request.line {
-                start = start.max(self.state.last_atomic.1);
+        let mut source = source;
+        if request.kind.updates() {
+            let mut start = ready.max(*atomic_free);
+            if last_atomic.0 == request.line {
+                start = start.max(last_atomic.1);
             }
-            let cycles = u64::from(u32::from(request.operations).div_ceil(self.parameters.atomic_operations_per_cycle));
-            self.state.atomic_free = start + cycles.max(1);
-            self.state.last_atomic = (request.line, start + u64::from(self.parameters.same_line_atomic_interval));
-            ready = self.state.atomic_free - 1 + u64::from(self.parameters.atomic_latency);
+            let cycles = u64::from(u32::from(request.operations).div_ceil(atomic_operations_per_cycle));
+            *atomic_free = start + cycles.max(1);
+            *last_atomic = (request.line, start + u64::from(same_line_atomic_interval));
+            (source, ready) = (Source::Atomic, *atomic_free - 1 + u64::from(atomic_latency));
         }
-        let rate = u64::from(self.parameters.bytes_per_cycle);
-        let slot = (ready * rate).max(self.state.data_free);
-        self.state.data_free = slot + sector_bytes.max(SECTOR_BYTES);
-        let busy = sector_bytes.div_ceil(rate);
-        self.state.counters.data_busy_cycles += busy;
-        self.state.by_launch.of(request.launch).data_busy_cycles += busy;
+        let busy = sector_bytes.div_ceil(u64::from(self.parameters.bytes_per_cycle));
+        counters.data_busy_cycles += busy;
+        by_launch.of(request.launch).data_busy_cycles += busy;
         let Found { hits, fetched, served_by } = found;
         let response = MemoryResponse { fetched_sectors: fetched, ..request.response(hits, served_by) };
-        out.send(self.crossbar, self.clock.time_of(slot / rate), Payload::Memory(MemoryMessage::Response(response)));
+        answers.push(source, ready, sector_bytes.max(SECTOR_BYTES), response);
     }
 
     /// A fill or the acknowledgement of a write-back arrives.
-    fn receive(&mut self, cycle: u64, response: &MemoryResponse, out: &mut Outbox) {
+    fn receive(&mut self, cycle: u64, response: &MemoryResponse) {
         if response.id == WRITE_BACK_ID {
             self.state.write_backs = self.state.write_backs.saturating_sub(1);
         } else if (response.id as usize) < self.sets.len() {
-            self.fill(cycle, response.id, response.sectors, out);
+            self.fill(cycle, response.id, response.sectors);
         }
+        self.unblock(cycle);
+    }
+
+    /// What the head of the input queue waits for may be there in `cycle`.
+    fn unblock(&mut self, cycle: u64) {
         if let Some((stall, since)) = self.state.blocked.take() {
-            let counters = &mut self.state.counters;
-            *match stall {
-                Stall::Mshr => &mut counters.stall_cycles_mshr,
-                Stall::Merge => &mut counters.stall_cycles_merge,
-                Stall::Set => &mut counters.stall_cycles_set,
-                Stall::WriteBack => &mut counters.stall_cycles_write_back,
-            } += cycle.saturating_sub(since);
+            *self.state.counters.stalled(stall) += cycle.saturating_sub(since);
             self.state.lookup_free = self.state.lookup_free.max(cycle * u64::from(self.parameters.lookups_per_cycle));
         }
     }
 
-    fn fill(&mut self, cycle: u64, index: u32, sectors: u8, out: &mut Outbox) {
+    /// The crossbar has places again.
+    fn places_freed(&mut self, credits: &Credits, time: SimTime) {
+        for time in credits.times(time) {
+            self.state.answers.add_place(self.clock.cycle_at_or_after(time));
+        }
+        if let Some((Stall::Answer | Stall::Atomic, _)) = self.state.blocked {
+            self.unblock(self.clock.cycle_at_or_after(time));
+        }
+    }
+
+    fn fill(&mut self, cycle: u64, index: u32, sectors: u8) {
         let line = self.sets.line_mut(index);
         let before = line.pending;
         let pending = before & !sectors;
@@ -626,7 +752,7 @@ impl L2Slice {
         }
         while let Some(Waiter { request, found }) = self.state.waiters.pop(&mut waiters) {
             if request.sectors & pending == 0 {
-                self.finish(cycle + u64::from(self.parameters.fill_latency), &request, found, out);
+                self.finish((Source::Fill, cycle + u64::from(self.parameters.fill_latency)), &request, found);
             } else {
                 self.wait(index, request, found);
             }
@@ -669,8 +795,11 @@ impl L2Slice {
             }
             // It holds no store back.
             Payload::Memory(MemoryMessage::Drain) if message.port == self.crossbar => {}
+            Payload::Memory(MemoryMessage::ResponseCredit(credits)) if message.port == self.crossbar => {
+                self.places_freed(credits, message.time);
+            }
             Payload::Memory(MemoryMessage::Response(response)) if message.port == self.memory => {
-                self.receive(cycle, response, out);
+                self.receive(cycle, response);
             }
             payload => payload.unexpected(if message.port == self.crossbar { "crossbar" } else { "memory" }),
         }
@@ -685,14 +814,24 @@ impl Unit for L2Slice {
             self.serve(cycle, out);
             self.handle(message, cycle, out);
         }
-        self.serve(self.clock.cycle_at_or_after(window.until), out);
+        let end = self.clock.cycle_at_or_after(window.until);
+        self.serve(end, out);
+        self.answer(end, out);
         self.send_credits(out);
-        match self.state.queue.front() {
+        if !self.counts_answers {
+            self.state.answers.forget_left();
+        }
+        let look_up = match self.state.queue.front() {
             Some(&Queued { arrived, .. }) if self.state.blocked.is_none() => {
                 let rate = u64::from(self.parameters.lookups_per_cycle);
-                NextWake::At(self.clock.time_of((self.state.lookup_free / rate).max(arrived)))
+                (self.state.lookup_free / rate).max(arrived)
             }
-            _ => NextWake::OnMessage,
+            _ => u64::MAX,
+        };
+        let answer = self.state.answers.next().map_or(u64::MAX, |cycle| cycle.saturating_sub(self.least_latency));
+        match look_up.min(answer) {
+            u64::MAX => NextWake::OnMessage,
+            cycle => NextWake::At(self.clock.time_of(cycle)),
         }
     }
 
@@ -705,11 +844,12 @@ impl Unit for L2Slice {
     }
 
     fn outstanding(&self) -> Option<String> {
-        (!self.state.queue.is_empty() || self.state.mshr_used > 0).then(|| {
+        let answers = self.state.answers.waiting();
+        (!self.state.queue.is_empty() || self.state.mshr_used > 0 || answers > 0).then(|| {
             let blocked =
                 self.state.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
             format!(
-                "{} requests queued, {} lines with fills under way{blocked}",
+                "{} requests queued, {} lines with fills under way, {answers} answers that have not left{blocked}",
                 self.state.queue.len(),
                 self.state.mshr_used
             )
@@ -724,6 +864,9 @@ impl Unit for L2Slice {
         let (state, sets): (State, SetsState) = restore_state(state)?;
         if !self.sets.fits(&sets) {
             return Err(StateError::Mismatch("another number of sets or ways".to_owned()));
+        }
+        if !self.state.answers.fits(&state.answers) {
+            return Err(StateError::Mismatch("another data array or another queue of responses".to_owned()));
         }
         (self.state, self.sets.state) = (state, sets);
         for queued in &mut self.state.queue {

@@ -51,6 +51,8 @@ pub(super) struct SetsState {
     order: Vec<Order>,
     /// The least recently used way of each set.
     oldest: Vec<u16>,
+    /// Lines of each set with dirty sectors.
+    dirty: Vec<u16>,
 }
 
 /// The sets of a slice.
@@ -60,6 +62,8 @@ pub(super) struct Sets {
     set_bits: u32,
     ways: u32,
     slices: u64,
+    /// Lines of a run that lies in one slice, where the sets are not told apart by bits.
+    lines_of_run: u64,
     /// The set of a group that a line is in, where the topology says so, and how many sets a group has.
     function: Option<(BitFunction, u32)>,
     pub state: SetsState,
@@ -72,7 +76,8 @@ const EMPTY: u64 = u64::MAX;
 const TAGS_AT_ONCE: usize = 8;
 
 impl Sets {
-    pub fn new(sets: u32, ways: u32, slices: u32, function: Option<(BitFunction, u32)>) -> Sets {
+    /// Empty sets of a slice of so many, in each of which runs of so many lines lie together.
+    pub fn new(sets: u32, ways: u32, (slices, lines_of_run): (u32, u64), function: Option<(BitFunction, u32)>) -> Sets {
         let count = sets * ways;
         let empty =
             Line { address: EMPTY, waiters: Chain::default(), waiting: 0, words: 0, valid: 0, dirty: 0, pending: 0 };
@@ -86,12 +91,14 @@ impl Sets {
             set_bits: sets.next_power_of_two().trailing_zeros().max(1),
             ways,
             slices: u64::from(slices),
+            lines_of_run,
             function,
             state: SetsState {
                 tags: vec![u32::MAX; count as usize],
                 lines: vec![empty; count as usize],
                 order: (0..count).map(order).collect(),
                 oldest: vec![0; sets as usize],
+                dirty: vec![0; sets as usize],
             },
         }
     }
@@ -104,10 +111,11 @@ impl Sets {
             && state.order.len() == count
             && state.order.iter().all(|order| u32::from(order.older.max(order.newer)) < self.ways)
             && state.oldest.len() == self.state.oldest.len()
+            && state.dirty.len() == self.state.dirty.len()
             && state.oldest.iter().all(|&oldest| u32::from(oldest) < self.ways)
     }
 
-    /// Where the line at `address` would be. Lines that lie one slice count apart follow each other in the sets, and higher bits are
+    /// Where the line at `address` would be. The lines of a slice follow each other in the sets, and higher bits are
     /// folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one. Or as the topology says.
     #[inline]
     pub fn place(&self, address: u64) -> Place {
@@ -117,8 +125,11 @@ impl Sets {
             let group = run % u64::from(self.sets / counted);
             return Place { set: function.of(address) + group as u32 * counted, tag: number as u32 };
         }
-        let local =
-            if self.slices.is_power_of_two() { number >> self.slices.trailing_zeros() } else { number / self.slices };
+        let local = if self.slices.is_power_of_two() && self.lines_of_run == 1 {
+            number >> self.slices.trailing_zeros()
+        } else {
+            number / (self.lines_of_run * self.slices) * self.lines_of_run + number % self.lines_of_run
+        };
         let count = u64::from(self.sets);
         let set = if self.sets.is_power_of_two() {
             (local ^ fold(local >> count.trailing_zeros(), self.set_bits)) & (count - 1)
@@ -139,7 +150,7 @@ impl Sets {
     #[inline]
     pub fn prefetch(&self, place: Place) {
         let first = self.first(place);
-        let SetsState { tags, lines, order, oldest } = &self.state;
+        let SetsState { tags, lines, order, oldest, .. } = &self.state;
         for way in (0..self.ways as usize).step_by(16) {
             prefetch(&tags[first + way]);
             prefetch(&order[first + way]);
@@ -168,10 +179,40 @@ impl Sets {
     /// The least recently used way of the set that has no fill under way.
     #[inline]
     pub fn victim(&self, place: Place) -> Option<u32> {
+        self.oldest_of(place, |line| line.pending == 0)
+    }
+
+    /// These sectors of way `index` of the set are dirty from now on.
+    #[inline]
+    pub fn make_dirty(&mut self, index: u32, place: Place, sectors: u8) {
+        let line = &mut self.state.lines[index as usize];
+        self.state.dirty[place.set as usize] += u16::from(line.dirty == 0 && sectors != 0);
+        line.dirty |= sectors;
+    }
+
+    /// Memory gets the dirty sectors of way `index` of the set.
+    pub fn clean(&mut self, index: u32, place: Place) {
+        let line = &mut self.state.lines[index as usize];
+        self.state.dirty[place.set as usize] -= u16::from(line.dirty != 0);
+        line.dirty = 0;
+    }
+
+    /// The least recently used way of the set that is dirty and has no fill under way, where more than `most` are dirty.
+    #[inline]
+    pub fn too_dirty(&self, place: Place, most: u32) -> Option<u32> {
+        if u32::from(self.state.dirty[place.set as usize]) <= most {
+            return None;
+        }
+        self.oldest_of(place, |line| line.dirty != 0 && line.pending == 0)
+    }
+
+    /// The least recently used way of the set whose line is such a one.
+    #[inline]
+    fn oldest_of(&self, place: Place, is_such: impl Fn(&Line) -> bool) -> Option<u32> {
         let first = self.first(place);
         let oldest = self.state.oldest[place.set as usize];
         let mut way = oldest;
-        while self.state.lines[first + usize::from(way)].pending != 0 {
+        while !is_such(&self.state.lines[first + usize::from(way)]) {
             way = self.state.order[first + usize::from(way)].newer;
             if way == oldest {
                 return None;
@@ -180,18 +221,21 @@ impl Sets {
         Some((first + usize::from(way)) as u32)
     }
 
-    /// Gives way `index` of the set to the line at `address`, with no sector valid.
+    /// Gives way `index` of the set, which is clean, to the line at `address`, with no sector valid.
     pub fn install(&mut self, index: u32, place: Place, address: u64) {
         self.state.tags[index as usize] = place.tag;
         let line = &mut self.state.lines[index as usize];
-        (line.address, line.words, line.valid, line.dirty) = (address, 0, 0, 0);
+        debug_assert_eq!(line.dirty, 0, "dirty sectors go to memory before their line is replaced");
+        (line.address, line.words, line.valid) = (address, 0, 0);
     }
 
     /// Empties every way that has no fill under way, without a word to memory.
     pub fn flush(&mut self) {
-        let SetsState { tags, lines, .. } = &mut self.state;
-        for (tag, line) in tags.iter_mut().zip(lines).filter(|(_, line)| line.pending == 0) {
+        let SetsState { tags, lines, dirty, .. } = &mut self.state;
+        let ways = self.ways as usize;
+        for (index, (tag, line)) in tags.iter_mut().zip(lines).enumerate().filter(|(_, (_, line))| line.pending == 0) {
             *tag = u32::MAX;
+            dirty[index / ways] -= u16::from(line.dirty != 0);
             (line.address, line.words, line.valid, line.dirty) = (EMPTY, 0, 0, 0);
         }
     }
@@ -240,11 +284,27 @@ impl Sets {
 mod tests {
     use super::*;
 
+    /// The lines of one slice of 24 fill its sets evenly, whatever the length of the runs that lie in it.
+    #[test]
+    fn runs_of_lines_fill_the_sets() {
+        for lines_of_run in [1, 8] {
+            let sets = Sets::new(96, 16, (24, lines_of_run), None);
+            let mut counts = vec![0; 96];
+            for run in 0..96 * 16 / lines_of_run {
+                for line in 0..lines_of_run {
+                    let address = (run * 24 * lines_of_run + line) * LINE_BYTES;
+                    counts[sets.place(address).set as usize] += 1;
+                }
+            }
+            assert_eq!(counts, vec![16; 96], "runs of {lines_of_run}");
+        }
+    }
+
     /// The ring names the same victim as the times of last use would.
     #[test]
     fn the_victim_is_the_least_recently_used_way_without_a_fill() {
         const WAYS: u32 = 5;
-        let mut sets = Sets::new(3, WAYS, 1, None);
+        let mut sets = Sets::new(3, WAYS, (1, 1), None);
         let mut used = [0u32; 3 * WAYS as usize];
         let mut random = 1u32;
         for time in 1..2000 {

@@ -18,6 +18,13 @@ fn slice(parameters: &str) -> (L2Slice, Bench) {
 
 type Sent = Vec<(SimTime, PortId, Payload)>;
 
+/// (line, sectors) of the stores among requests to memory.
+fn writes_to_memory(sent: &Sent) -> Vec<(u64, u8)> {
+    let requests = requests(sent);
+    let writes = requests.iter().filter(|(_, _, request)| request.kind == MemoryKind::Store);
+    writes.map(|(_, _, request)| (request.line, request.sectors)).collect()
+}
+
 /// Runs in windows of 10 ns, answers requests to memory `latency` later, until `end`.
 fn run(unit: &mut L2Slice, bench: &mut Bench, latency: u64, start: u64, end: u64) -> Sent {
     let mut all = Vec::new();
@@ -99,6 +106,42 @@ fn stores_fetch_nothing_and_what_they_leave_out_is_fetched_when_it_is_read() {
 }
 
 #[test]
+fn a_store_that_makes_too_many_lines_dirty_writes_the_oldest_of_them_which_stays() {
+    // One set of four ways.
+    let (mut unit, mut bench) = slice(r#"capacity: "512 B", ways: 4, dirty_ways: 2"#);
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0011)));
+    bench.deliver(SimTime(2 * NS), CROSSBAR, request(store(0x80, 2, 0b0001)));
+    // Line 0 is used after 0x80.
+    bench.deliver(SimTime(3 * NS), CROSSBAR, request(load(0, 3, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 100);
+    assert_eq!(writes_to_memory(&sent), [], "two may be dirty");
+    bench.deliver(SimTime(100 * NS), CROSSBAR, request(store(0x100, 4, 0b1000)));
+    bench.deliver(SimTime(101 * NS), CROSSBAR, request(store(0x100, 5, 0b0100)));
+    let sent = run(&mut unit, &mut bench, 100, 100, 200);
+    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001)]);
+    // What was written is clean, and here.
+    bench.deliver(SimTime(200 * NS), CROSSBAR, request(load(0x80, 6, 0b0001)));
+    bench.deliver(SimTime(201 * NS), CROSSBAR, request(store(0x80, 7, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 200, 400);
+    assert_eq!(responses(&sent)[0].2.served_by, ServedBy::L2);
+    assert_eq!(writes_to_memory(&sent), [(0, 0b0011)]);
+    assert_eq!([counter(&unit, "write_backs"), counter(&unit, "evictions")], [2, 0]);
+    assert!(unit.outstanding().is_none());
+}
+
+/// An atomic whose line is fetched makes it dirty before its data are there.
+#[test]
+fn a_line_with_a_fill_under_way_is_not_written() {
+    let (mut unit, mut bench) = slice(r#"capacity: "512 B", ways: 4, dirty_ways: 1"#);
+    let add = |line, id| MemoryRequest { kind: MemoryKind::Reduction, operations: 1, ..store(line, id, 0b0001) };
+    bench.deliver(SimTime(NS), CROSSBAR, request(add(0, 1)));
+    bench.deliver(SimTime(2 * NS), CROSSBAR, request(store(0x80, 2, 0b0001)));
+    bench.deliver(SimTime(3 * NS), CROSSBAR, request(store(0x100, 3, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 100);
+    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001), (0x100, 0b0001)]);
+}
+
+#[test]
 fn dirty_lines_are_written_back_when_replaced_and_the_oldest_goes_first() {
     // One set of two ways.
     let (mut unit, mut bench) = slice(r#"capacity: "256 B", ways: 2"#);
@@ -160,6 +203,75 @@ fn atomics_on_one_line_follow_each_other() {
     assert_eq!(counter(&unit, "sector_hits_atomic"), 2);
 }
 
+/// A reduction of one lane's word.
+fn reduction(line: u64, id: u32) -> MemoryRequest {
+    MemoryRequest { kind: MemoryKind::Reduction, operations: 1, update_sectors: 1, data_bytes: 4, ..load(line, id, 1) }
+}
+
+/// Times in nanoseconds and numbers of the responses among what was sent.
+fn answered(sent: &Sent) -> Vec<(u64, u32)> {
+    responses(sent).iter().map(|(time, _, response)| (time.0 / NS, response.id)).collect()
+}
+
+#[test]
+fn a_hit_behind_an_atomic_does_not_wait_for_it() {
+    let (mut unit, mut bench) = slice("hit_latency: 40, atomic_latency: 32");
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
+    bench.deliver(SimTime(100 * NS), CROSSBAR, request(reduction(0, 2)));
+    bench.deliver(SimTime(101 * NS), CROSSBAR, request(load(0, 3, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 400);
+    assert_eq!(answered(&sent)[1..], [(101 + 40 + 1, 3), (100 + 40 + 32 + 1, 2)]);
+}
+
+/// With room for two answers and for one atomic, look-ups wait until one has left.
+#[test]
+fn look_ups_stand_where_too_many_answers_are_under_way() {
+    let (mut unit, mut bench) =
+        slice("hit_latency: 40, fill_latency: 30, atomic_latency: 32, answer_queue: 2, atomic_queue: 1");
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
+    for id in 2..6 {
+        bench.deliver(SimTime(100 * NS), CROSSBAR, request(load(0, id, 0b0001)));
+    }
+    // The first leaves in cycle 140, when the third is looked up.
+    let sent = run(&mut unit, &mut bench, 100, 0, 300);
+    assert_eq!(answered(&sent)[1..], [(141, 2), (142, 3), (181, 4), (182, 5)]);
+    assert_eq!(counter(&unit, "stall_cycles_answer"), 140 - 102);
+    for id in 6..8 {
+        bench.deliver(SimTime(300 * NS), CROSSBAR, request(reduction(0, id)));
+    }
+    bench.deliver(SimTime(300 * NS), CROSSBAR, request(load(0x80, 8, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 300, 700);
+    // The load behind them is looked up in cycle 373, and misses.
+    assert_eq!(answered(&sent), [(373, 6), (445, 7), (373 + 12 + 1 + 100 + 30 + 1, 8)]);
+    assert_eq!(counter(&unit, "stall_cycles_atomic"), 372 - 301);
+    assert!(unit.outstanding().is_none());
+}
+
+#[test]
+fn answers_wait_for_the_crossbar() {
+    let (mut unit, mut bench) = slice("hit_latency: 40, answer_queue: 2");
+    unit.state.answers = Answers::new(64, 2);
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
+    for id in 2..6 {
+        bench.deliver(SimTime(100 * NS), CROSSBAR, request(load(0, id, 0b0001)));
+    }
+    // One place is left. The first load has it, and makes room for the third; the fourth is not looked up.
+    let sent = run(&mut unit, &mut bench, 100, 0, 300);
+    assert_eq!(answered(&sent), [(42, 1), (141, 2)]);
+    let outstanding = unit.outstanding().expect("loads wait");
+    assert!(
+        outstanding.contains("1 requests queued") && outstanding.contains("blocked for want of: Answer"),
+        "{outstanding}"
+    );
+    let credits = Payload::Memory(MemoryMessage::ResponseCredit(Credits::at_once(3)));
+    bench.deliver(SimTime(300 * NS), CROSSBAR, credits);
+    let sent = run(&mut unit, &mut bench, 100, 300, 500);
+    // Two sectors a cycle.
+    assert_eq!(answered(&sent), [(301, 3), (301, 4), (341, 5)]);
+    assert_eq!(counter(&unit, "stall_cycles_answer"), (140 - 102) + (300 - 141));
+    assert_eq!(counter(&unit, "stall_cycles_crossbar"), 300 - 141);
+}
+
 #[test]
 fn a_buffer_of_the_cache_size_stays_and_a_larger_one_does_not() {
     let (mut unit, mut bench) = slice("mshr_entries: 4096");
@@ -196,15 +308,39 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
     for parameters in [
         r#"capacity: "4 KiB", ways: 4"#,
         r#"capacity: "2 KiB", ways: 2, mshr_entries: 3, mshr_merges: 2, write_back_entries: 1, lookups_per_cycle: 2"#,
+        r#"capacity: "2 KiB", ways: 4, dirty_ways: 1, answer_queue: 40, atomic_queue: 5, write_back_entries: 2"#,
     ] {
         let script = random_requests(1, 600, 60, 1500, 1);
-        let memory = |(time, port, payload): &Arrival| match payload {
-            Payload::Memory(MemoryMessage::Request(asked)) => {
-                let response = MemoryMessage::Response(asked.response(0, ServedBy::DeviceMemory));
-                vec![(*time + SimTime(40 * NS), *port, Payload::Memory(response))]
-            }
-            _ => Vec::new(),
-        };
-        check_cuts_and_states(|| Box::new(slice(parameters).0), 2, SimTime(NS), script, memory, SimTime(30_000 * NS));
+        let build = || Box::new(slice(parameters).0) as Box<dyn Unit>;
+        check_cuts_and_states(build, 2, SimTime(NS), script, memory_and_crossbar(0), SimTime(30_000 * NS));
     }
+}
+
+/// Memory that answers 40 ns later, and a crossbar that takes a response in so many nanoseconds; 0 = it gives no credits.
+fn memory_and_crossbar(pace: u64) -> impl FnMut(&Arrival) -> Vec<Arrival> {
+    move |(time, port, payload)| match payload {
+        Payload::Memory(MemoryMessage::Request(asked)) => {
+            let response = MemoryMessage::Response(asked.response(0, ServedBy::DeviceMemory));
+            vec![(*time + SimTime(40 * NS), *port, Payload::Memory(response))]
+        }
+        Payload::Memory(MemoryMessage::Response(_)) if pace > 0 => {
+            let credit = Payload::Memory(MemoryMessage::ResponseCredit(Credits::ONE));
+            vec![(*time + SimTime(pace * NS), *port, credit)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Requests of every kind through queues of one entry each end, in whatever windows.
+#[test]
+fn the_smallest_queues_come_to_an_end() {
+    let parameters = r#"capacity: "1 KiB", ways: 2, dirty_ways: 1, answer_queue: 1, atomic_queue: 1, mshr_entries: 1, mshr_merges: 1,
+                        write_back_entries: 1"#;
+    let build = || {
+        let (mut unit, _) = slice(parameters);
+        unit.state.answers = Answers::new(64, 1);
+        Box::new(unit) as Box<dyn Unit>
+    };
+    let script = random_requests(7, 400, 60, 1500, 1);
+    check_cuts_and_states(build, 2, SimTime(NS), script, memory_and_crossbar(11), SimTime(90_000 * NS));
 }

@@ -9,7 +9,7 @@ use super::progress::{Sm, Specification, State, Step};
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use super::warps::{Acknowledged, Place};
+use super::warps::{Acknowledged, Place, SubCores};
 use crate::catalogue::{CtaNeeds, InstructionProfiles};
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
@@ -25,7 +25,7 @@ impl<P: Profile> Sm<P> {
     /// The scheduler has placed a CTA here.
     fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
-        let &CtaLaunch { ref launch, cta, slot } = command;
+        let &CtaLaunch { ref launch, cta, slot, ref sub_cores } = command;
         if let Some(timeline) = &mut self.wiring.timeline {
             timeline.begins(command, cycle);
         }
@@ -55,6 +55,8 @@ impl<P: Profile> Sm<P> {
             self.profile_code((launch.code.id(), &program));
         }
         let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };
+        let count = self.specification.provides.resources.sub_cores as usize;
+        let sub_cores = SubCores { of_warps: sub_cores, count };
         let constants = match self.state.warps.constants_of(launch.id) {
             Some(known) => known.clone(),
             None => {
@@ -70,7 +72,7 @@ impl<P: Profile> Sm<P> {
                 program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
             }
         };
-        let warps = self.state.warps.place(launch, &program, place, cta, constants);
+        let warps = self.state.warps.place(launch, &program, (place, sub_cores), cta, constants);
         self.state.warps.begin(warps, cycle);
         for warp in members(warps) {
             self.schedule(warp, cycle + self.specification.cta_start_latency, step);
@@ -124,6 +126,12 @@ impl<P: Profile> Sm<P> {
             Payload::Memory(MemoryMessage::Response(response)) => {
                 let mut events = std::mem::take(&mut self.scratch.events);
                 self.state.pipe.receive(&self.specification.pipe, *response, cycle, &mut events);
+                self.carry(events, step);
+            }
+            Payload::Memory(MemoryMessage::Credit(credits)) => {
+                let mut events = std::mem::take(&mut self.scratch.events);
+                let way_out = (&self.wiring.ports, &mut *step.out);
+                self.state.pipe.places_freed(&self.specification.pipe, credits, cycle, way_out, &mut events);
                 self.carry(events, step);
             }
             Payload::Cta(CtaMessage::Launch(launch)) => self.launch(launch, step),

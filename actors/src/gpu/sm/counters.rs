@@ -76,6 +76,10 @@ balar_protocol::counters! {
         tlb_faults: "fault",
         /// cycles between L1-miss requests and their responses, summed
         l2_round_trip_cycles: "cycle",
+        /// cycles requests waited for a place in the crossbar, summed
+        request_stall_cycles: "cycle",
+        /// most requests that waited for a place in the crossbar
+        request_queue_maximum: "request" maximum,
     }
 }
 

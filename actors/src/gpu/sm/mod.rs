@@ -119,7 +119,7 @@ const COUNTERS: [balar_protocol::statistics::StatisticDefinition;
 fn provides(text: &str) -> Vec<Capability> {
     let Ok(parameters) = ron::from_str::<SmParameters>(text) else { return Vec::new() };
     let peaks = parameters.peaks().map(|(what, per_second)| Capability::Peak { what, per_second });
-    std::iter::once(Capability::Sm(parameters.provides())).chain(peaks).collect()
+    [Capability::Sm(parameters.provides()), Capability::CountsCredits].into_iter().chain(peaks).collect()
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {

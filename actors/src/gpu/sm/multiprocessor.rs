@@ -131,6 +131,9 @@ impl<P: Profile> Unit for Sm<P> {
         if !state.front_end.is_like(&self.state.front_end) {
             return Err(StateError::Mismatch("another number of sub-cores".to_owned()));
         }
+        if !state.pipe.fits(&self.state.pipe) {
+            return Err(StateError::Mismatch("another queue of requests in the crossbar".to_owned()));
+        }
         for payload in &mut state.late {
             complete_payload(payload, codes)?;
         }

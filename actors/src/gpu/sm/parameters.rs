@@ -377,6 +377,9 @@ crate::parameters! {
         /// stores and atomics that can be outstanding below the L1
         #[range(..=1 << 16)]
         store_queue: u32,
+        /// requests that may wait for a place in the crossbar
+        #[range(..=1 << 16)]
+        request_queue: u32 = "64",
         /// address translation
         tlb: TlbParameters,
     }
@@ -389,6 +392,7 @@ impl SmParameters {
         let resources = SmResources {
             threads: self.warps.saturating_mul(32),
             warps: self.warps,
+            sub_cores: self.sub_cores,
             registers: self.registers,
             register_files: if self.register_files == 0 { self.sub_cores } else { self.register_files },
             shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
@@ -436,7 +440,9 @@ impl SmParameters {
         problems.check_range("tlb.second_level_latency", self.tlb.second_level_latency, CYCLES);
         problems.check_range("tlb.report_interval", self.tlb.report_interval, CYCLES);
         let mut check = |holds: bool, key: &'static str, problem: &str| problems.check(holds, key, problem);
-        for (key, lines) in [("l1_mshrs", self.l1_mshrs), ("store_queue", self.store_queue)] {
+        for (key, lines) in
+            [("l1_mshrs", self.l1_mshrs), ("store_queue", self.store_queue), ("request_queue", self.request_queue)]
+        {
             check(lines >= 32, key, &format!("expected at least 32, the lines one warp can touch, found {lines}"));
         }
         // One mistake is one report: a number of sub-cores that cannot be says nothing of warps.

@@ -211,7 +211,7 @@ impl<P: Profile> Sm<P> {
             },
             state: State {
                 warps,
-                pipe: MemoryPipe::new(parameters),
+                pipe: MemoryPipe::new(parameters, context.ports.peer(port("memory")).map_or(0, |peer| peer.queues().0)),
                 front_end: FrontEnd::new(parameters),
                 launch: LaunchId(0),
                 latest_launches: [LaunchId(0); 2],

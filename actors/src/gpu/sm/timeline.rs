@@ -42,7 +42,7 @@ impl SmTimeline {
 
     /// A CTA comes.
     pub fn begins(&mut self, command: &CtaLaunch, cycle: u64) {
-        let CtaLaunch { launch, cta, slot } = command;
+        let CtaLaunch { launch, cta, slot, .. } = command;
         let dimensions = dimensions(launch);
         let values = [u64::from(launch.id.0).saturating_sub(1), cta[0].into(), cta[1].into(), cta[2].into()];
         let (track, label) = (self.track(*slot), self.label(&launch.name, dimensions));

@@ -2,13 +2,14 @@
 
 use super::tlb::{Level, Use};
 use super::waiting::Waiting;
+use super::way_out::{Behind, WayOut};
 use crate::engine::Outbox;
 use crate::gpu::sm::counters::SmCounters;
 use crate::gpu::sm::parameters::SmParameters;
 use crate::gpu::tlb::{IDENTITY_BITS, identity};
-use balar_protocol::memory::{MemoryMessage, MemoryRequest};
-use balar_protocol::translation::{Aperture, Translation, TranslationMessage};
-use balar_protocol::{Clock, Payload, PortId, SimTime};
+use balar_protocol::memory::MemoryRequest;
+use balar_protocol::translation::{Translation, TranslationMessage};
+use balar_protocol::{Clock, Payload, PortId};
 use serde::{Deserialize, Serialize};
 
 /// The wiring of the way out.
@@ -35,15 +36,16 @@ pub struct Below {
     /// First cycle in which a request can leave.
     free: u64,
     waiting: Waiting,
-    /// The last cycle in which a request has left or will leave.
+    way_out: WayOut,
+    /// The last cycle in which a request has come to the way out or will come.
     last: u64,
     /// A warp waits for stores that wait for the GMMU.
     drain_follows: bool,
 }
 
 impl Below {
-    /// Without any translation.
-    pub fn new(parameters: &SmParameters) -> Below {
+    /// Without any translation, above a crossbar that takes so many requests; 0 = any number.
+    pub fn new(parameters: &SmParameters, crossbar_places: u32) -> Below {
         let tlb = &parameters.tlb;
         Below {
             first: Level::new(tlb.page.0, tlb.entries, tlb.ways),
@@ -52,6 +54,7 @@ impl Below {
             report_interval: u64::from(tlb.report_interval),
             free: 0,
             waiting: Waiting::new(tlb.page.0),
+            way_out: WayOut::new(crossbar_places),
             last: 0,
             drain_follows: false,
         }
@@ -79,8 +82,37 @@ impl Below {
         if translation.followed {
             self.count_use(&request, &mut Moment { cycle, ports, counters, out });
         }
-        self.last = self.last.max(cycle + delay);
-        inject(request, translation.aperture, ports.clock.time_of(cycle + delay), ports, out);
+        self.leave(request, &translation, cycle + delay, ports, counters, out);
+    }
+
+    /// A request whose page is known comes to the way out in `cycle`.
+    fn leave(
+        &mut self,
+        request: MemoryRequest,
+        translation: &Translation,
+        cycle: u64,
+        ports: &Ports,
+        counters: &mut SmCounters,
+        out: &mut Outbox,
+    ) {
+        self.last = self.last.max(cycle);
+        self.way_out.send(MemoryRequest { aperture: translation.aperture, ..request }, cycle, ports, counters, out);
+    }
+
+    /// Do both lead to crossbars of a kind?
+    pub fn fits(&self, other: &Below) -> bool {
+        self.way_out.fits(&other.way_out)
+    }
+
+    /// Requests that wait for a place in the crossbar.
+    #[inline]
+    pub fn requests_waiting(&self) -> u32 {
+        self.way_out.requests()
+    }
+
+    /// The crossbar has a place more from `cycle` on.
+    pub fn add_place(&mut self, cycle: u64, ports: &Ports, counters: &mut SmCounters, out: &mut Outbox) {
+        self.way_out.add_place(cycle, ports, counters, out);
     }
 
     /// The second level is asked for a page that the first one lacks, and then the GMMU: then the request waits, and there is no translation.
@@ -141,7 +173,7 @@ impl Below {
         }
     }
 
-    /// The last cycle in which a request has left or will leave, those aside that wait for the GMMU.
+    /// The last cycle in which a request has come to the way out or will come, those aside that wait for the GMMU.
     #[inline]
     pub fn last_request(&self) -> u64 {
         self.last
@@ -152,8 +184,7 @@ impl Below {
     pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
         if ports.drains {
             self.drain_follows = !self.waiting.is_empty();
-            let at = ports.clock.time_of(cycle.max(self.last));
-            out.send(ports.memory, at, Payload::Memory(MemoryMessage::Drain));
+            self.way_out.say(Behind::Drain, cycle.max(self.last), ports, out);
         }
     }
 
@@ -163,12 +194,14 @@ impl Below {
         let Some(released) = self.waiting.answered(id, translation, |ask| questions.push(ask)) else { return };
         let line = released.first().map_or(translation.page, |request| request.line);
         self.enter(line, translation, now);
-        let time = now.ports.clock.time_of(now.cycle);
         for request in released {
             if translation.followed {
                 self.count_use(&request, now);
             }
-            inject(request, translation.aperture, time, now.ports, now.out);
+            // They pass the port one after the other, as all do.
+            let cycle = now.cycle.max(self.free);
+            self.free = cycle + 1;
+            self.leave(request, translation, cycle, now.ports, now.counters, now.out);
         }
         questions.into_iter().for_each(|question| now.tell(question));
         if self.drain_follows {
@@ -190,8 +223,7 @@ impl Below {
         }
         now.counters.tlb_shootdowns += 1;
         now.counters.tlb_entries_invalidated += dropped;
-        now.cycle = now.cycle.max(self.last);
-        now.tell(TranslationMessage::Invalidated { id });
+        self.way_out.say(Behind::Invalidated { id }, now.cycle.max(self.last), now.ports, now.out);
     }
 
     /// The requests to the range that wait for the GMMU.
@@ -227,9 +259,4 @@ impl Moment<'_> {
             self.tell(TranslationMessage::Used { page: page.page, requests, written });
         }
     }
-}
-
-fn inject(request: MemoryRequest, aperture: Aperture, at: SimTime, ports: &Ports, out: &mut Outbox) {
-    let request = MemoryRequest { aperture, ..request };
-    out.send(ports.memory, at, Payload::Memory(MemoryMessage::Request(request)));
 }

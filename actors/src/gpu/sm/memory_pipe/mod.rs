@@ -10,6 +10,7 @@ mod slots;
 mod tlb;
 mod translation;
 mod waiting;
+mod way_out;
 
 use super::coalescer::{LineAccess, Lines, shared_wavefronts};
 use super::counters::SmCounters;
@@ -19,7 +20,9 @@ use crate::slab::NONE;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, ServedBy, full_sectors, sector_count};
+use balar_protocol::memory::{
+    Credits, MemoryKind, MemoryRequest, MemoryResponse, Scope, ServedBy, full_sectors, sector_count,
+};
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::translation::Aperture;
 use below::Below;
@@ -57,6 +60,7 @@ pub struct PipeSpecification {
     texture_lanes_per_cycle: u32,
     mshrs: u32,
     store_queue: u32,
+    request_queue: u32,
 }
 
 impl PipeSpecification {
@@ -76,6 +80,7 @@ impl PipeSpecification {
             texture_lanes_per_cycle: parameters.texture_lanes_per_cycle,
             mshrs: parameters.l1_mshrs,
             store_queue: parameters.store_queue,
+            request_queue: parameters.request_queue,
         }
     }
 
@@ -175,8 +180,8 @@ pub struct MemoryPipe {
 }
 
 impl MemoryPipe {
-    /// With nothing cached, and nothing under way.
-    pub fn new(parameters: &SmParameters) -> MemoryPipe {
+    /// With nothing cached, and nothing under way, above a crossbar that takes so many requests of the SM; 0 = any number.
+    pub fn new(parameters: &SmParameters, crossbar_places: u32) -> MemoryPipe {
         let l1_size = parameters.unified_memory.0;
         MemoryPipe {
             slots: Slots::default(),
@@ -184,7 +189,7 @@ impl MemoryPipe {
             l1: L1Cache::new(l1_size, parameters.l1_ways),
             l1_size,
             outstanding: Outstanding::default(),
-            below: Below::new(parameters),
+            below: Below::new(parameters, crossbar_places),
             held: VecDeque::new(),
             counters: SmCounters::default(),
             lines: Lines::default(),
@@ -194,13 +199,46 @@ impl MemoryPipe {
     /// Can a load, which touches at most 32 lines, be taken in?
     #[inline]
     pub fn has_room_for_loads(&self, specification: &PipeSpecification) -> bool {
-        self.outstanding.lines() + MOST_LINES <= specification.mshrs
+        self.outstanding.lines() + MOST_LINES <= specification.mshrs && self.has_room_for_requests(specification)
     }
 
     /// Can a store or an atomic be taken in?
     #[inline]
     pub fn has_room_for_stores(&self, specification: &PipeSpecification) -> bool {
-        self.outstanding.writes + MOST_LINES <= specification.store_queue
+        self.outstanding.writes + MOST_LINES <= specification.store_queue && self.has_room_for_requests(specification)
+    }
+
+    /// Can the requests of one more access wait for the crossbar?
+    #[inline]
+    fn has_room_for_requests(&self, specification: &PipeSpecification) -> bool {
+        self.below.requests_waiting() + MOST_LINES <= specification.request_queue
+    }
+
+    /// The crossbar has places again: each can be used from its own time on, the first from the cycle of `now` on.
+    pub fn places_freed(
+        &mut self,
+        specification: &PipeSpecification,
+        credits: &Credits,
+        now: u64,
+        (ports, out): (&Ports, &mut Outbox),
+        events: &mut Vec<Event>,
+    ) {
+        let first = ports.clock.time_of(now);
+        for time in credits.times(first) {
+            self.below.add_place(ports.clock.cycle_at_or_after(time), ports, &mut self.counters, out);
+        }
+        self.tell_of_room(specification, events);
+    }
+
+    fn tell_of_room(&self, specification: &PipeSpecification, events: &mut Vec<Event>) {
+        if self.has_room_for_loads(specification) || self.has_room_for_stores(specification) {
+            events.push(Event::Room);
+        }
+    }
+
+    /// Do both lead to crossbars of a kind?
+    pub fn fits(&self, other: &MemoryPipe) -> bool {
+        self.below.fits(&other.below)
     }
 
     /// An exchange between lanes goes through the pipe, from `from` on. It is `now` the cycle in which it issues.
@@ -521,9 +559,7 @@ impl MemoryPipe {
                 events.push(Event::Acknowledged(owner.warp, owner.generation));
             }
         }
-        if self.has_room_for_loads(specification) || self.has_room_for_stores(specification) {
-            events.push(Event::Room);
-        }
+        self.tell_of_room(specification, events);
     }
 
     fn part_arrived(&mut self, key: u32, events: &mut Vec<Event>) {

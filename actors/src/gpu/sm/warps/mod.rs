@@ -46,6 +46,15 @@ pub struct Place {
     pub slot: u16,
 }
 
+/// The sub-core of each warp of a CTA.
+#[derive(Clone, Copy, Debug)]
+pub struct SubCores<'a> {
+    /// By the warp's number in the CTA.
+    pub of_warps: &'a [u8],
+    /// Sub-cores of the SM.
+    pub count: usize,
+}
+
 /// The warps of an SM.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(bound = "")]

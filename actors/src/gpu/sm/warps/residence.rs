@@ -3,7 +3,7 @@
 use super::cta::Completion;
 use super::slot::{Context, Status, Warp};
 use super::wheel::{members, only};
-use super::{Place, WarpSet, Warps};
+use super::{Place, SubCores, WarpSet, Warps};
 use crate::gpu::sm::counters::Stall;
 use crate::gpu::sm::lane_memory;
 use crate::gpu::sm::profile::Profile;
@@ -17,7 +17,7 @@ use balar_protocol::statistics::CtaCounters;
 use std::sync::Arc;
 
 impl<P: Profile> Warps<P> {
-    /// A CTA comes: gives its warps, which are charged from `cycle` on and not scheduled yet.
+    /// A CTA comes: gives its warps, which are charged from `cycle` on and not scheduled yet. Each takes the first free slot of its sub-core.
     ///
     /// # Panics
     ///
@@ -26,7 +26,7 @@ impl<P: Profile> Warps<P> {
         &mut self,
         launch: &Arc<KernelLaunch>,
         program: &Arc<Program>,
-        place: Place,
+        (place, sub_cores): (Place, SubCores),
         cta: [u32; 3],
         constants: LaunchConstants,
     ) -> WarpSet {
@@ -36,7 +36,6 @@ impl<P: Profile> Warps<P> {
         let party = self.parties.enter(launch.id);
         let warps = launch.warps_per_cta();
         let mut placed = 0;
-        let mut free = 0;
         let mut shape = WarpShape {
             block: launch.block,
             grid: launch.grid,
@@ -53,11 +52,13 @@ impl<P: Profile> Warps<P> {
             parameters: Arc::clone(&launch.parameters),
             constants,
         };
-        for warp_in_cta in 0..warps {
-            while free < self.warps.len() && self.warps[free].status != Status::Empty {
-                free += 1;
-            }
-            assert!(free < self.warps.len(), "the scheduler placed a CTA of {warps} warps where no slots are free");
+        assert_eq!(sub_cores.of_warps.len(), warps as usize, "the scheduler names a sub-core for each warp");
+        for (warp_in_cta, &sub_core) in (0..warps).zip(sub_cores.of_warps) {
+            let mut slots = (usize::from(sub_core)..self.warps.len()).step_by(sub_cores.count);
+            let free = slots.find(|&slot| self.warps[slot].status == Status::Empty);
+            let Some(free) = free else {
+                panic!("the scheduler placed a CTA of {warps} warps where no slots of sub-core {sub_core} are free")
+            };
             (shape.warp_in_cta, shape.warp_slot) = (warp_in_cta, free as u32);
             let generation = self.warps[free].generation.wrapping_add(1);
             self.warps[free] = Warp {

@@ -40,12 +40,18 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
     })
 }
 
+/// Of so many warps on an SM with one sub-core.
+fn sub_cores(warps: usize) -> SubCores<'static> {
+    SubCores { of_warps: &[0; 4][..warps], count: 1 }
+}
+
 /// Warps 0 to 2 of a CTA of 96 threads, which came in cycle 100.
 fn three_warps() -> Warps {
     let program = program("mov.u32 %r1, 1;");
     let mut warps: Warps = Warps::new(8, 2);
     let place = Place { sm: 0, sm_count: 1, slot: 1 };
-    let placed = warps.place(&launch(&program, 96), &program, place, [0; 3], LaunchConstants::default());
+    let placed =
+        warps.place(&launch(&program, 96), &program, (place, sub_cores(3)), [0; 3], LaunchConstants::default());
     assert_eq!(placed, 0b111);
     warps.advance_to(100);
     warps.begin(placed, 100);
@@ -162,7 +168,8 @@ fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
     let program = program("bar.sync 0; mov.u32 %r1, 1;");
     let mut warps: Warps = Warps::new(4, 1);
     let place = Place { sm: 0, sm_count: 1, slot: 0 };
-    let placed = warps.place(&launch(&program, 64), &program, place, [0; 3], LaunchConstants::default());
+    let placed =
+        warps.place(&launch(&program, 64), &program, (place, sub_cores(2)), [0; 3], LaunchConstants::default());
     warps.begin(placed, 0);
     let arrival = BarrierArrival { barrier: 0, kind: BarrierKind::Sync, threads: None, mask: u32::MAX, predicate: 0 };
     assert_eq!(warps.arrive(0, &arrival), None);
@@ -172,13 +179,34 @@ fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
     assert_eq!(warps.release_barrier(0, completion, 16), 0);
 }
 
+/// Slots 0, 4 are of sub-core 0, 1 and 5 of sub-core 1 and so on.
+#[test]
+fn a_warp_takes_the_first_free_slot_of_its_sub_core() {
+    let program = program("mov.u32 %r1, 1;");
+    let mut warps: Warps = Warps::new(8, 2);
+    let mut place = |slot, of_warps: &[u8]| {
+        let (launch, place) = (launch(&program, 32 * of_warps.len() as u32), Place { sm: 0, sm_count: 1, slot });
+        let placed = warps.place(
+            &launch,
+            &program,
+            (place, SubCores { of_warps, count: 4 }),
+            [0; 3],
+            LaunchConstants::default(),
+        );
+        (placed, members(placed).map(|slot| warps.warp(slot).warp_in_cta).collect::<Vec<_>>())
+    };
+    assert_eq!(place(0, &[1, 3, 1]), (0b10_1010, vec![0, 1, 2]));
+    assert_eq!(place(1, &[3, 0]), (0b1000_0001, vec![1, 0]));
+}
+
 #[test]
 fn younger_warps_know_the_older_ones() {
     let program = program("mov.u32 %r1, 1;");
     let mut warps: Warps = Warps::new(4, 4);
     for slot in 0..3 {
         let place = Place { sm: 0, sm_count: 1, slot };
-        let placed = warps.place(&launch(&program, 32), &program, place, [0; 3], LaunchConstants::default());
+        let placed =
+            warps.place(&launch(&program, 32), &program, (place, sub_cores(1)), [0; 3], LaunchConstants::default());
         warps.begin(placed, 0);
     }
     warps.retire(0, 5);
@@ -186,7 +214,7 @@ fn younger_warps_know_the_older_ones() {
     warps.place(
         &launch(&program, 32),
         &program,
-        Place { sm: 0, sm_count: 1, slot: 3 },
+        (Place { sm: 0, sm_count: 1, slot: 3 }, sub_cores(1)),
         [0; 3],
         LaunchConstants::default(),
     );

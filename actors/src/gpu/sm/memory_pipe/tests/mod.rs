@@ -24,7 +24,7 @@ impl Fixture {
         let parameters = parameters();
         Fixture {
             specification: PipeSpecification::new(&parameters),
-            pipe: MemoryPipe::new(&parameters),
+            pipe: MemoryPipe::new(&parameters, 0),
             ports: Ports { clock: Clock::new(parameters.clock), memory: PortId(0), translation: None, drains: true },
             bench: Bench::new(&[SimTime(0)]),
             counters: CtaCounters::default(),
@@ -246,4 +246,45 @@ fn a_full_pipe_has_room_when_lines_come() {
         fixture.pipe.receive(&fixture.specification, request.response(0, ServedBy::L2), 500, &mut events);
         assert_eq!(fixture.pipe.has_room_for_loads(&fixture.specification), count >= 31, "{count}");
     }
+}
+
+/// With two places and a queue for one access, a store of four lines leaves two behind, and what follows waits for them.
+#[test]
+fn requests_wait_for_places_in_the_crossbar_and_accesses_for_the_requests() {
+    let mut fixture = Fixture::new();
+    let parameters = SmParameters { request_queue: 33, ..parameters() };
+    fixture.specification = PipeSpecification::new(&parameters);
+    fixture.pipe = MemoryPipe::new(&parameters, 2);
+    let store = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 16 * lane as u64);
+    assert_eq!(fixture.accept(&store, Purpose::Nothing, 0, 100), Answer::Written(4));
+    let lines = |requests: Vec<MemoryRequest>| requests.iter().map(|request| request.line - GLOBAL).collect::<Vec<_>>();
+    assert_eq!(lines(fixture.requests()), [0, 128]);
+    assert!(!fixture.pipe.has_room_for_loads(&fixture.specification));
+    assert!(!fixture.pipe.has_room_for_stores(&fixture.specification));
+    fixture.ports.translation = Some(PortId(0));
+    fixture.pipe.drain(130, &fixture.ports, &mut fixture.bench.out);
+    let shootdown = TranslationMessage::Invalidate { address: GLOBAL, bytes: 4096, id: 6 };
+    fixture.pipe.translated(&shootdown, 131, &fixture.ports, &mut fixture.bench.out);
+    assert!(fixture.bench.out.take_sent().is_empty(), "they come behind the requests");
+
+    let mut events = Vec::new();
+    let mut free = |fixture: &mut Fixture, cycle| {
+        let out = (&fixture.ports, &mut fixture.bench.out);
+        fixture.pipe.places_freed(&fixture.specification, &Credits::ONE, cycle, out, &mut events);
+    };
+    free(&mut fixture, 200);
+    assert_eq!(lines(fixture.requests()), [256]);
+    assert!(fixture.pipe.has_room_for_loads(&fixture.specification));
+    free(&mut fixture, 240);
+    let at = |cycle| fixture.ports.clock.time_of(cycle);
+    let sent: Vec<_> = fixture.bench.out.take_sent().into_iter().map(|(_, sent)| (sent.time, sent.payload)).collect();
+    assert_eq!(sent.len(), 3);
+    assert!(sent.iter().all(|(time, _)| *time == at(240)), "{sent:?}");
+    assert!(matches!(sent[1].1, Payload::Memory(MemoryMessage::Drain)), "{sent:?}");
+    assert!(matches!(sent[2].1, Payload::Translation(TranslationMessage::Invalidated { id: 6 })), "{sent:?}");
+    assert_eq!(events, [Event::Room, Event::Room]);
+    // One a cycle comes to the port.
+    let from = 100 + fixture.specification.miss_latency;
+    assert_eq!(fixture.pipe.counters().request_stall_cycles, 200 + 240 - (from + 2) - (from + 3));
+    assert_eq!(fixture.pipe.counters().request_queue_maximum, 2);
 }

@@ -28,7 +28,7 @@ impl Fixture {
         let mut parameters = parameters();
         change(&mut parameters);
         let mut fixture = Fixture::new();
-        fixture.pipe = MemoryPipe::new(&parameters);
+        fixture.pipe = MemoryPipe::new(&parameters, 0);
         fixture.ports.translation = Some(GMMU);
         fixture.bench = Bench::new(&[SimTime(0); 2]);
         fixture
