@@ -1,10 +1,10 @@
 //! What an SM has left for CTAs: threads, shared memory, the warp slots of each sub-core, and the registers of each register file.
 //!
 //! **Where warps go.** Each warp of a CTA gets the sub-core that has most free warp slots. Among equals the search begins one sub-core
-//! further with each warp. The next CTA goes on where this one has stopped, or one further where that is where a round of CTAs has begun. So
-//! a CTA's warps spread evenly, and warps of one number in their CTAs do, too. That the first warps of all CTAs are not on one sub-core is known of a Quadro GV100: in `binomialOptions`, whose
-//! first warp has four times the work of each other, its cycles are less than one sub-core's FMA pipe would need for all first warps
-//! (validation/kernel_counters.csv).
+//! further with each warp. The next CTA goes on where this one has stopped, or one further where that is where a round of CTAs has begun.
+//! So a CTA's warps spread evenly, and warps of one number in their CTAs do, too. That the first warps of all CTAs are not on one sub-core
+//! is known of a Quadro GV100: in `binomialOptions`, whose first warp has four times the work of each other, its cycles are less than one
+//! sub-core's FMA pipe would need for all first warps (AccelWattch, hw_perf.csv).
 
 use crate::catalogue::{CtaNeeds, SmResources};
 use balar_protocol::{MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES};

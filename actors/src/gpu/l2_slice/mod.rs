@@ -2,11 +2,12 @@
 //!
 //! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
 //! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. Answers leave through the data array in
-//! the order in which they are ready ([`Answers`]). Where too many hits wait for it, or too many atomics for their unit, look-ups stand. A store fetches nothing: the line keeps
-//! which words have been written (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: sectors
-//! that hotspot and backprop store in part are not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty
-//! sectors leave when their line is replaced, or when a store makes more lines of a set dirty than [`L2SliceParameters::dirty_ways`]: then
-//! the least recently used of them is written to memory, and stays. What is dirty at the end of a run stays so.
+//! the order in which they are ready (`answers.rs`). Where too many hits wait for it, or too many atomics for their unit, look-ups stand. A
+//! store fetches nothing: the line keeps which words have been written (write-validate), and the rest of a sector is fetched when it is
+//! read. A Quadro GV100 counts so: sectors that hotspot and backprop store in part are not among the sectors that it reads from DRAM
+//! (validation/kernel_counters.csv). Dirty sectors leave when their line is replaced, or when a store makes more lines of a set dirty than
+//! [`L2SliceParameters::dirty_ways`]: then the least recently used of them is written to memory, and stays. What is dirty at the end of a
+//! run stays so.
 //!
 //! **Invariant:** a line with a fill under way is never replaced.
 
