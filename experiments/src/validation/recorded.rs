@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// When the tables were measured, but for that of counters.
+/// When the tables of microbenchmarks were measured.
 pub(super) const DATE: &str = "2026-11-23";
+/// When the cycles of programs were measured.
+pub(super) const PROGRAMS_DATE: &str = "2026-11-27";
 /// When the counters of kernels were measured.
 pub(super) const COUNTERS_DATE: &str = "2026-11-27";
 

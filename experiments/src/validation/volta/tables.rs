@@ -1,7 +1,7 @@
 //! The recorded parts: simulated figures of a date beside the hardware's figures.
 
 use crate::validation::agreement::{Agreement, error_percent};
-use crate::validation::recorded::{self, COUNTERS_DATE, DATE, Row, Rows};
+use crate::validation::recorded::{self, COUNTERS_DATE, DATE, PROGRAMS_DATE, Row, Rows};
 use crate::validation::report::{Cell, Column, Report, Table};
 use crate::validation::side_by_side::{Pair, Sheet};
 use crate::validation::{PartDescription, Selection};
@@ -57,7 +57,7 @@ pub(super) const PROGRAMS: Recorded = Recorded {
         summary: "recorded: cycles of 59 public programs beside a Quadro GV100",
     },
     rows: &recorded::PROGRAMS,
-    date: DATE,
+    date: PROGRAMS_DATE,
     title: "Cycles of public programs beside a Quadro GV100, recorded",
     subject: "program",
     quantity: |_| "cycles of all kernels".to_owned(),
