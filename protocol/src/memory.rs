@@ -368,9 +368,12 @@ impl Credits {
     /// One credit, of the message's own time.
     pub const ONE: Credits = Credits { after: [0; FURTHER_CREDITS], further: 0 };
 
-    /// `count` credits of the message's own time; at most 12 fit.
+    /// As many as fit into a message.
+    pub const MOST: usize = FURTHER_CREDITS + 1;
+
+    /// `count` credits of the message's own time; at most [`Self::MOST`] fit.
     pub const fn at_once(count: usize) -> Credits {
-        assert!(count > 0 && count <= FURTHER_CREDITS + 1);
+        assert!(count > 0 && count <= Self::MOST);
         Credits { after: [0; FURTHER_CREDITS], further: (count - 1) as u8 }
     }
 

@@ -266,7 +266,7 @@ impl Crossbar {
                 input_flits,
                 output_flits: output_flits.saturating_mul(width),
                 latency: u64::from(parameters.request_latency),
-                credits: Some(parameters.slice_queue),
+                credits: parameters.slice_queue,
                 places: parameters.request_queue,
             }),
             responses: Plane::new(PlaneConfiguration {
@@ -275,7 +275,7 @@ impl Crossbar {
                 input_flits: input_flits.saturating_mul(width),
                 output_flits,
                 latency: u64::from(parameters.response_latency),
-                credits: None,
+                credits: 0,
                 places: parameters.response_queue,
             }),
             wiring: Wiring { sides, requester_ports, slice_ports, host },

@@ -7,7 +7,9 @@
 //! **Invariant:** grants depend on the cycles of packets and credits alone, never on when they are computed: [`Plane::grant`] is told
 //! up to which cycle everything has arrived.
 
+use crate::gpu::places::Places;
 use crate::slab::chains::{Chain, Chains};
+use balar_protocol::memory::Credits;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -22,19 +24,16 @@ pub(super) struct PlaneConfiguration {
     pub output_flits: u64,
     /// Cycles from grant to departure.
     pub latency: u64,
-    /// Packets an output may send before a credit returns; `None` = no limit.
-    pub credits: Option<u32>,
+    /// Packets an output may send before a credit returns; 0 = any number.
+    pub credits: u32,
     /// Packets of an input that may wait, of inputs whose sender counts them; 0 = any number.
     pub places: u32,
 }
 
 /// An input's sender gets places back so many together, as an eighth of the queue: each has a message of its own otherwise.
-fn places_together(places: u32) -> u32 {
-    (places / 8).clamp(1, MOST_TOGETHER)
+fn places_together(places: u32) -> usize {
+    (places as usize / 8).clamp(1, Credits::MOST)
 }
-
-/// As many as fit into a message.
-const MOST_TOGETHER: u32 = 12;
 
 /// The counters of a plane.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -102,8 +101,8 @@ struct Output<T> {
     /// The input granted last.
     last: u32,
     waiting: u32,
-    /// The cycle from which on each credit may be used, in order; `None` where there is no limit.
-    credits: Option<VecDeque<u64>>,
+    /// Those of the queue behind it.
+    credits: Places,
     /// Inputs whose first packet can be granted later, with the first cycle in which it can, in this order.
     later: VecDeque<(u64, u32)>,
     packets: u64,
@@ -145,7 +144,7 @@ pub(super) struct Plane<T> {
     /// Words of a bit set of inputs.
     words: usize,
     /// Places that an input's sender gets back together.
-    together: u32,
+    together: usize,
     pub state: PlaneState<T>,
 }
 
@@ -157,7 +156,7 @@ impl<T: Copy> Plane<T> {
             next: u64::MAX,
             last: inputs.saturating_sub(1) as u32,
             waiting: 0,
-            credits: credits.map(|credits| vec![0; credits as usize].into()),
+            credits: Places::of_queue(credits),
             later: VecDeque::new(),
             packets: 0,
             flits: 0,
@@ -315,7 +314,7 @@ impl<T: Copy> Plane<T> {
     /// Tells senders of places that have got free in cycles before `limit`, up to which all packets have been granted: `tell` gets the input,
     /// the cycle of the last place and how many there are. Returns the cycle of the next that is known, `u64::MAX` where none is.
     pub fn give_back(&mut self, limit: u64, mut tell: impl FnMut(usize, u64, usize)) -> u64 {
-        let together = self.together as usize;
+        let together = self.together;
         let mut next = u64::MAX;
         for (input, freed) in self.state.inputs.iter_mut().map(|input| &mut input.freed).enumerate() {
             let Some(freed) = freed.as_mut().filter(|freed| freed.len() >= together) else { continue };
@@ -339,11 +338,10 @@ impl<T: Copy> Plane<T> {
     #[inline]
     pub fn add_credit(&mut self, output: usize, cycle: u64) {
         let to = &mut self.state.outputs[output];
-        let Some(credits) = &mut to.credits else { return };
-        if credits.is_empty() && to.waiting > 0 {
+        if to.credits.next().is_none() && to.waiting > 0 {
             to.next = 0;
         }
-        credits.push_back(cycle);
+        to.credits.add(cycle);
     }
 
     pub fn latency(&self) -> u64 {
@@ -386,18 +384,13 @@ impl<T> Output<T> {
     /// `wanted`. Where it is not, `next` says when it is due.
     #[inline]
     fn take_credit(&mut self, wanted: u64, limit: u64, counters: &mut PlaneCounters) -> Option<u64> {
-        let cycle = match &self.credits {
-            None => wanted,
-            Some(credits) => credits.front().map_or(u64::MAX, |&credit| wanted.max(credit)),
-        };
+        let cycle = self.credits.next().map_or(u64::MAX, |credit| wanted.max(credit));
         if cycle >= limit {
             self.next = cycle;
             return None;
         }
-        if let Some(credits) = &mut self.credits {
-            credits.pop_front();
-            counters.credit_stalls += cycle - wanted;
-        }
+        self.credits.take();
+        counters.credit_stalls += cycle - wanted;
         Some(cycle)
     }
 

@@ -12,9 +12,13 @@
 //! **Invariant:** a line with a fill under way is never replaced.
 
 mod answers;
+mod counters;
+mod parameters;
 mod sets;
 
-use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
+pub use counters::L2SliceCounters;
+pub use parameters::L2SliceParameters;
+
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, Peer, PortDefinition, Role,
     UnitDefinition,
@@ -22,216 +26,22 @@ use crate::catalogue::{
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::CachesBetweenKernels;
 use crate::gpu::line_owners::OwnLines;
-use crate::interleave::{AddressBits, AddressHash};
+use crate::interleave::AddressHash;
 use crate::slab::chains::Chains;
 use answers::{Answers, Source};
-use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
+use balar_protocol::by_launch::{ByLaunch, LaunchTotals};
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
     full_sectors, sector_count, words_of,
 };
 use balar_protocol::prefetch::prefetch;
-use balar_protocol::statistics::{StatisticSink, UnitCounters};
+use balar_protocol::statistics::StatisticSink;
 use balar_protocol::translation::Aperture;
-use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use balar_protocol::{Bytes, Clock, Message, Payload, PortId, Protocol, SimTime};
+use counters::Stall;
 use serde::{Deserialize, Serialize};
-use sets::{Line, MOST_WAYS, Place, Sets, SetsState};
+use sets::{Line, Place, Sets, SetsState};
 use std::collections::VecDeque;
-
-crate::parameters! {
-    /// An L2 slice.
-    pub struct L2SliceParameters {
-        /// clock of the slice
-        #[range(CLOCK)]
-        clock: Frequency,
-        /// data capacity (V100: 6 MiB in 32 slices)
-        #[range(..=Bytes(1 << 28))]
-        capacity: Bytes = r#""192 KiB""#,
-        /// lines of a set (Accel-Sim configuration of the QV100)
-        #[range(1..=MOST_WAYS)]
-        ways: u32 = "24",
-        /// the address bits whose exclusive or is each bit of the set number; none where the lines of a slice follow each other in the sets. Where there are m times as many sets, runs of as many lines as these bits and the slices tell apart take turns in m groups of sets
-        set_bits: AddressBits = "[]",
-        /// lines of a set that may be dirty: a store beyond them writes the one to memory that was used longest ago; 0 = all. Not beyond `ways`
-        #[range(..=MOST_WAYS)]
-        dirty_ways: u32 = "0",
-        /// cycles from the tag lookup of a hit to its response (calibrated: 212-cycle L2 hit of the V100)
-        #[range(CYCLES)]
-        hit_latency: u32 = "44",
-        /// cycles from the tag lookup of a miss to the request to memory (calibrated: 425-cycle random access of the V100)
-        #[range(CYCLES)]
-        miss_latency: u32 = "12",
-        /// cycles from the arrival of a fill to the responses that waited for it (calibrated: as miss_latency)
-        #[range(CYCLES)]
-        fill_latency: u32 = "32",
-        /// tag lookups a cycle
-        #[range(PER_CYCLE)]
-        lookups_per_cycle: u32 = "1",
-        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle; 1775 were measured)
-        #[range(PER_CYCLE)]
-        bytes_per_cycle: u32 = "64",
-        /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
-        fetch_granularity: Bytes = r#""64 B""#,
-        /// lines that may have fills under way
-        #[range(ENTRIES)]
-        mshr_entries: u32 = "128",
-        /// requests that may wait for one line (more than there are SMs: all of a V100 read one buffer beyond the L2 at 2313 GB/s, RRZE gpu-cache)
-        #[range(ENTRIES)]
-        mshr_merges: u32 = "128",
-        /// evicted lines that may be on their way to memory
-        #[range(ENTRIES)]
-        write_back_entries: u32 = "64",
-        /// further cycles an atomic takes (TITAN V: 243.6 cycles against 211.1 of a load)
-        #[range(CYCLES)]
-        atomic_latency: u32 = "32",
-        /// operations of one request the atomics unit does in a cycle
-        #[range(PER_CYCLE)]
-        atomic_operations_per_cycle: u32 = "8",
-        /// its contents when a kernel begins: Kept, or Flushed as by Nsight Compute
-        caches_between_kernels: CachesBetweenKernels = "Kept",
-        /// answers to hits that may be under way between the look-up and the crossbar; 0 = any number (64: those of a hit's latency, and 20 that wait; an estimate)
-        #[range(..=MOST_QUEUED)]
-        answer_queue: u32 = "64",
-        /// atomics that hit and may be under way between the look-up and the crossbar; 0 = any number (96: likewise, with the latency of an atomic)
-        #[range(..=MOST_QUEUED)]
-        atomic_queue: u32 = "96",
-        /// least cycles between two atomics on the same line
-        #[range(CYCLES)]
-        same_line_atomic_interval: u32 = "2",
-    }
-}
-
-/// The longest queue with an end.
-const MOST_QUEUED: u32 = *ENTRIES.end();
-
-balar_protocol::counters! {
-    /// The counters of an L2 slice. Sectors are counted at the port, before merging.
-    pub struct L2SliceCounters {
-        /// requests taken from the input queue
-        requests: "request",
-        /// sectors that loads asked for
-        sectors_read: "sector",
-        /// sectors that stores wrote
-        sectors_written: "sector",
-        /// sectors of loads that were valid, or on their way for another request, as profilers count
-        sector_hits_read: "sector",
-        /// sectors of loads that were neither valid nor on their way
-        sector_misses_read: "sector",
-        /// sectors that atomics and reductions touched
-        sectors_atomic: "sector",
-        /// sectors of atomics and reductions that were valid or on their way
-        sector_hits_atomic: "sector",
-        /// requests that were atomics
-        atomics: "request",
-        /// requests that were reductions
-        reductions: "request",
-        /// operations of atomics and reductions
-        atomic_operations: "operation",
-        /// data bytes from and to the crossbar
-        bytes: "byte",
-        /// lines replaced
-        evictions: "line",
-        /// lines written to memory, because they were replaced or too many of their set were dirty
-        write_backs: "line",
-        /// dirty sectors sent to memory
-        sectors_written_back: "sector",
-        /// fill requests sent to memory
-        fills: "request",
-        /// sectors fetched from memory
-        sectors_filled: "sector",
-        /// requests that waited for a fill already under way
-        mshr_merges: "request",
-        /// most lines that had fills under way
-        mshr_maximum: "line" maximum,
-        /// most requests in the input queue
-        queue_maximum: "request" maximum,
-        /// cycles requests waited in the input queue, summed
-        queue_cycles: "cycle",
-        /// cycles the queue stood because every MSHR was in use
-        stall_cycles_mshr: "cycle",
-        /// cycles the queue stood because too many requests waited for one line
-        stall_cycles_merge: "cycle",
-        /// cycles the queue stood because every line of the set had a fill under way
-        stall_cycles_set: "cycle",
-        /// cycles the queue stood because too many write-backs were under way
-        stall_cycles_write_back: "cycle",
-        /// cycles the queue stood because too many answers to hits were under way
-        stall_cycles_answer: "cycle",
-        /// cycles the queue stood because too many atomics were under way
-        stall_cycles_atomic: "cycle",
-        /// cycles answers waited for the data array and the crossbar, summed
-        answer_queue_cycles: "cycle",
-        /// cycles an answer stood at the head of its queue because the crossbar had no room
-        stall_cycles_crossbar: "cycle",
-        /// cycles the data array was busy
-        data_busy_cycles: "cycle",
-    }
-}
-
-impl L2SliceCounters {
-    /// Counts a request that found sectors `there` or on their way.
-    fn count(&mut self, request: &MemoryRequest, there: u8) {
-        let sectors = u64::from(sector_count(request.sectors));
-        let hits = u64::from(sector_count(request.sectors & there));
-        self.requests += 1;
-        match request.kind {
-            MemoryKind::Load => {
-                self.sectors_read += sectors;
-                self.sector_hits_read += hits;
-                self.sector_misses_read += sectors - hits;
-                self.bytes += sectors * SECTOR_BYTES;
-            }
-            MemoryKind::Store => {
-                self.sectors_written += sectors;
-                self.bytes += u64::from(request.data_bytes);
-            }
-            MemoryKind::Atomic | MemoryKind::Reduction => {
-                let updated = u64::from(request.update_sectors);
-                self.sectors_atomic += updated;
-                // A sector that is not there is missed by the first group of lanes that touches it.
-                self.sector_hits_atomic += updated.saturating_sub(sectors - hits);
-                self.atomic_operations += u64::from(request.operations);
-                self.bytes += u64::from(request.data_bytes);
-                if request.kind == MemoryKind::Atomic {
-                    self.atomics += 1;
-                    self.bytes += sectors * SECTOR_BYTES;
-                } else {
-                    self.reductions += 1;
-                }
-            }
-        }
-    }
-}
-
-impl L2SliceCounters {
-    /// The cycles that the queue has stood for this reason.
-    fn stalled(&mut self, stall: Stall) -> &mut u64 {
-        match stall {
-            Stall::Mshr => &mut self.stall_cycles_mshr,
-            Stall::Merge => &mut self.stall_cycles_merge,
-            Stall::Set => &mut self.stall_cycles_set,
-            Stall::WriteBack => &mut self.stall_cycles_write_back,
-            Stall::Answer => &mut self.stall_cycles_answer,
-            Stall::Atomic => &mut self.stall_cycles_atomic,
-        }
-    }
-}
-
-impl Share for L2SliceCounters {
-    fn give(&self, to: &mut UnitCounters) {
-        to.l2_requests += self.requests;
-        to.l2_sectors_read += self.sectors_read;
-        to.l2_sector_hits_read += self.sector_hits_read;
-        to.l2_sectors_written += self.sectors_written;
-        to.l2_sectors_atomic += self.sectors_atomic;
-        to.l2_sector_hits_atomic += self.sector_hits_atomic;
-        to.l2_atomics += self.atomics;
-        to.l2_reductions += self.reductions;
-        to.l2_bytes += self.bytes;
-        to.l2_data_busy_cycles += self.data_busy_cycles;
-        to.l2_sectors_written_back += self.sectors_written_back;
-    }
-}
 
 /// The L2 slice in the catalogue of units.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
@@ -277,29 +87,8 @@ fn provides(text: &str) -> Vec<Capability> {
     ]
 }
 
-impl L2SliceParameters {
-    fn set_bytes(&self) -> u64 {
-        u64::from(self.ways.max(1)) * LINE_BYTES
-    }
-
-    fn sets(&self) -> u32 {
-        (self.capacity.0 / self.set_bytes()) as u32
-    }
-}
-
 /// The number of write-backs in the protocol to memory; fills carry the number of their line.
 const WRITE_BACK_ID: u32 = u32::MAX;
-
-/// Why the head of the input queue cannot be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Stall {
-    Mshr,
-    Merge,
-    Set,
-    WriteBack,
-    Answer,
-    Atomic,
-}
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waiter {
@@ -688,12 +477,11 @@ impl L2Slice {
     }
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
-    fn finish(&mut self, (source, mut ready): (Source, u64), request: &MemoryRequest, found: Found) {
+    fn finish(&mut self, (mut source, mut ready): (Source, u64), request: &MemoryRequest, found: Found) {
         let L2SliceParameters { atomic_operations_per_cycle, same_line_atomic_interval, atomic_latency, .. } =
             self.parameters;
         let State { answers, atomic_free, last_atomic, counters, by_launch, .. } = &mut self.state;
         let sector_bytes = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
-        let mut source = source;
         if request.kind.updates() {
             let mut start = ready.max(*atomic_free);
             if last_atomic.0 == request.line {

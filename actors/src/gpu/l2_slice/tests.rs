@@ -18,11 +18,11 @@ fn slice(parameters: &str) -> (L2Slice, Bench) {
 
 type Sent = Vec<(SimTime, PortId, Payload)>;
 
-/// (line, sectors) of the stores among requests to memory.
-fn writes_to_memory(sent: &Sent) -> Vec<(u64, u8)> {
+/// (line, sectors, bytes) of the stores among requests to memory.
+fn writes_to_memory(sent: &Sent) -> Vec<(u64, u8, u16)> {
     let requests = requests(sent);
     let writes = requests.iter().filter(|(_, _, request)| request.kind == MemoryKind::Store);
-    writes.map(|(_, _, request)| (request.line, request.sectors)).collect()
+    writes.map(|(_, _, request)| (request.line, request.sectors, request.data_bytes)).collect()
 }
 
 /// Runs in windows of 10 ns, answers requests to memory `latency` later, until `end`.
@@ -118,13 +118,13 @@ fn a_store_that_makes_too_many_lines_dirty_writes_the_oldest_of_them_which_stays
     bench.deliver(SimTime(100 * NS), CROSSBAR, request(store(0x100, 4, 0b1000)));
     bench.deliver(SimTime(101 * NS), CROSSBAR, request(store(0x100, 5, 0b0100)));
     let sent = run(&mut unit, &mut bench, 100, 100, 200);
-    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001)]);
+    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001, 32)]);
     // What was written is clean, and here.
     bench.deliver(SimTime(200 * NS), CROSSBAR, request(load(0x80, 6, 0b0001)));
     bench.deliver(SimTime(201 * NS), CROSSBAR, request(store(0x80, 7, 0b0001)));
     let sent = run(&mut unit, &mut bench, 100, 200, 400);
     assert_eq!(responses(&sent)[0].2.served_by, ServedBy::L2);
-    assert_eq!(writes_to_memory(&sent), [(0, 0b0011)]);
+    assert_eq!(writes_to_memory(&sent), [(0, 0b0011, 64)]);
     assert_eq!([counter(&unit, "write_backs"), counter(&unit, "evictions")], [2, 0]);
     assert!(unit.outstanding().is_none());
 }
@@ -138,7 +138,7 @@ fn a_line_with_a_fill_under_way_is_not_written() {
     bench.deliver(SimTime(2 * NS), CROSSBAR, request(store(0x80, 2, 0b0001)));
     bench.deliver(SimTime(3 * NS), CROSSBAR, request(store(0x100, 3, 0b0001)));
     let sent = run(&mut unit, &mut bench, 100, 0, 100);
-    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001), (0x100, 0b0001)]);
+    assert_eq!(writes_to_memory(&sent), [(0x80, 0b0001, 32), (0x100, 0b0001, 32)]);
 }
 
 #[test]
@@ -151,12 +151,7 @@ fn dirty_lines_are_written_back_when_replaced_and_the_oldest_goes_first() {
     bench.deliver(SimTime(400 * NS), CROSSBAR, request(load(0x100, 4, 0b0001)));
     bench.deliver(SimTime(700 * NS), CROSSBAR, request(load(0x180, 5, 0b0001)));
     let sent = run(&mut unit, &mut bench, 100, 0, 1200);
-    let writes: Vec<_> = requests(&sent)
-        .into_iter()
-        .filter(|(_, _, request)| request.kind == MemoryKind::Store)
-        .map(|(_, _, request)| (request.line, request.sectors, request.data_bytes))
-        .collect();
-    assert_eq!(writes, [(0, 0b0101, 64)]);
+    assert_eq!(writes_to_memory(&sent), [(0, 0b0101, 64)]);
     assert_eq!(counter(&unit, "evictions"), 2, "0x80 first, for line 0 was used after it");
     assert_eq!(counter(&unit, "sectors_written_back"), 2);
     assert!(unit.outstanding().is_none());

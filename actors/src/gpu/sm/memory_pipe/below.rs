@@ -1,29 +1,14 @@
 //! The way out of the SM: address translation, and the port that one request leaves by in a cycle.
 
+use super::ports::Moment;
 use super::tlb::{Level, Use};
 use super::waiting::Waiting;
 use super::way_out::{Behind, WayOut};
-use crate::engine::Outbox;
-use crate::gpu::sm::counters::SmCounters;
 use crate::gpu::sm::parameters::SmParameters;
 use crate::gpu::tlb::{IDENTITY_BITS, identity};
 use balar_protocol::memory::MemoryRequest;
 use balar_protocol::translation::{Translation, TranslationMessage};
-use balar_protocol::{Clock, Payload, PortId};
 use serde::{Deserialize, Serialize};
-
-/// The wiring of the way out.
-#[derive(Clone, Copy, Debug)]
-pub struct Ports {
-    /// The SM's clock.
-    pub clock: Clock,
-    /// Requests below the L1.
-    pub memory: PortId,
-    /// The GMMU.
-    pub translation: Option<PortId>,
-    /// A unit below holds stores back, and is to be told when a warp waits for them.
-    pub drains: bool,
-}
 
 /// The TLBs of an SM, and requests that wait for the GMMU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,43 +45,29 @@ impl Below {
         }
     }
 
-    /// A request leaves the SM in `cycle`, or after those that left before and when its page is known.
-    pub fn send(
-        &mut self,
-        request: MemoryRequest,
-        cycle: u64,
-        ports: &Ports,
-        counters: &mut SmCounters,
-        out: &mut Outbox,
-    ) {
-        let cycle = cycle.max(self.free);
-        self.free = cycle + 1;
-        counters.tlb_lookups += 1;
+    /// A request leaves the SM now, or after those that left before and when its page is known.
+    pub fn send(&mut self, request: MemoryRequest, now: &mut Moment) {
+        now.cycle = now.cycle.max(self.free);
+        self.free = now.cycle + 1;
+        now.counters.tlb_lookups += 1;
         let (mut delay, mut found) = (0, self.first.lookup(request.line, request.kind.carries_data()).copied());
         if found.is_none() {
-            counters.tlb_misses += 1;
+            now.counters.tlb_misses += 1;
             delay = self.second_level_latency;
-            found = self.look_further(request, &mut Moment { cycle, ports, counters, out });
+            found = self.look_further(request, now);
         }
         let Some(translation) = found else { return };
         if translation.followed {
-            self.count_use(&request, &mut Moment { cycle, ports, counters, out });
+            self.count_use(&request, now);
         }
-        self.leave(request, &translation, cycle + delay, ports, counters, out);
+        now.cycle += delay;
+        self.leave(request, &translation, now);
     }
 
-    /// A request whose page is known comes to the way out in `cycle`.
-    fn leave(
-        &mut self,
-        request: MemoryRequest,
-        translation: &Translation,
-        cycle: u64,
-        ports: &Ports,
-        counters: &mut SmCounters,
-        out: &mut Outbox,
-    ) {
-        self.last = self.last.max(cycle);
-        self.way_out.send(MemoryRequest { aperture: translation.aperture, ..request }, cycle, ports, counters, out);
+    /// A request whose page is known comes to the way out.
+    fn leave(&mut self, request: MemoryRequest, translation: &Translation, now: &mut Moment) {
+        self.last = self.last.max(now.cycle);
+        self.way_out.send(MemoryRequest { aperture: translation.aperture, ..request }, now);
     }
 
     /// Do both lead to crossbars of a kind?
@@ -110,9 +81,9 @@ impl Below {
         self.way_out.requests()
     }
 
-    /// The crossbar has a place more from `cycle` on.
-    pub fn add_place(&mut self, cycle: u64, ports: &Ports, counters: &mut SmCounters, out: &mut Outbox) {
-        self.way_out.add_place(cycle, ports, counters, out);
+    /// The crossbar has a place more from now on.
+    pub fn add_place(&mut self, now: &mut Moment) {
+        self.way_out.add_place(now);
     }
 
     /// The second level is asked for a page that the first one lacks, and then the GMMU: then the request waits, and there is no translation.
@@ -139,7 +110,7 @@ impl Below {
         self.enter_first(line, translation, now);
         if let Some((gone, used)) = self.second.insert(line, translation, Use::default()) {
             now.counters.tlb_evictions += 1;
-            now.report(&gone, used);
+            report(now, &gone, used);
         }
     }
 
@@ -155,7 +126,7 @@ impl Below {
         }
         match self.second.used(gone.page) {
             Some((_, place)) => *place = used,
-            None => now.report(&gone, used),
+            None => report(now, &gone, used),
         }
     }
 
@@ -169,7 +140,7 @@ impl Below {
         if becomes_dirty || used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
             let next = Use { reported: Some(now.cycle), dirty: used.dirty || used.written, ..Use::default() };
             let since = std::mem::replace(used, next);
-            now.report(&page, since);
+            report(now, &page, since);
         }
     }
 
@@ -181,10 +152,10 @@ impl Below {
 
     /// A warp begins to wait for its stores: the unit that holds stores back is told so, after the last of them. It takes no request's
     /// place.
-    pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        if ports.drains {
+    pub fn drain(&mut self, now: &mut Moment) {
+        if now.ports.drains {
             self.drain_follows = !self.waiting.is_empty();
-            self.way_out.say(Behind::Drain, cycle.max(self.last), ports, out);
+            self.way_out.say(Behind::Drain, &mut now.at(now.cycle.max(self.last)));
         }
     }
 
@@ -201,11 +172,11 @@ impl Below {
             // They pass the port one after the other, as all do.
             let cycle = now.cycle.max(self.free);
             self.free = cycle + 1;
-            self.leave(request, translation, cycle, now.ports, now.counters, now.out);
+            self.leave(request, translation, &mut now.at(cycle));
         }
         questions.into_iter().for_each(|question| now.tell(question));
         if self.drain_follows {
-            self.drain(now.cycle, now.ports, now.out);
+            self.drain(now);
         }
     }
 
@@ -219,11 +190,11 @@ impl Below {
     pub fn invalidate(&mut self, (address, bytes, id): (u64, u64, u32), now: &mut Moment) {
         let mut dropped = 0;
         for level in [&mut self.first, &mut self.second] {
-            dropped += level.invalidate(address, bytes, |page, used| now.report(page, used));
+            dropped += level.invalidate(address, bytes, |page, used| report(now, page, used));
         }
         now.counters.tlb_shootdowns += 1;
         now.counters.tlb_entries_invalidated += dropped;
-        self.way_out.say(Behind::Invalidated { id }, now.cycle.max(self.last), now.ports, now.out);
+        self.way_out.say(Behind::Invalidated { id }, &mut now.at(now.cycle.max(self.last)));
     }
 
     /// The requests to the range that wait for the GMMU.
@@ -232,31 +203,9 @@ impl Below {
     }
 }
 
-/// A cycle, and the ways out of the SM.
-#[derive(Debug)]
-pub struct Moment<'a> {
-    /// The cycle.
-    pub cycle: u64,
-    /// Where the ways lead.
-    pub ports: &'a Ports,
-    /// The counters.
-    pub counters: &'a mut SmCounters,
-    /// The outbox.
-    pub out: &'a mut Outbox,
-}
-
-impl Moment<'_> {
-    /// The GMMU is told something, if there is one.
-    fn tell(&mut self, message: TranslationMessage) {
-        if let Some(port) = self.ports.translation {
-            self.out.send(port, self.ports.clock.time_of(self.cycle), Payload::Translation(message));
-        }
-    }
-
-    /// The follower of the page is told how often it was used, if it was.
-    fn report(&mut self, page: &Translation, Use { requests, written, .. }: Use) {
-        if requests > 0 {
-            self.tell(TranslationMessage::Used { page: page.page, requests, written });
-        }
+/// The follower of a page is told how often it was used, if it was.
+fn report(now: &mut Moment, page: &Translation, Use { requests, written, .. }: Use) {
+    if requests > 0 {
+        now.tell(TranslationMessage::Used { page: page.page, requests, written });
     }
 }

@@ -6,6 +6,7 @@
 mod below;
 pub mod l1_cache;
 mod outstanding;
+mod ports;
 mod slots;
 mod tlb;
 mod translation;
@@ -26,10 +27,11 @@ use balar_protocol::memory::{
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::translation::Aperture;
 use below::Below;
-pub use below::Ports;
 use l1_cache::L1Cache;
 use outstanding::{Outstanding, Tracker};
 pub use outstanding::{Owner, Purpose};
+use ports::Moment;
+pub use ports::Ports;
 use serde::{Deserialize, Serialize};
 use slots::Slots;
 pub use slots::Taken;
@@ -225,7 +227,8 @@ impl MemoryPipe {
     ) {
         let first = ports.clock.time_of(now);
         for time in credits.times(first) {
-            self.below.add_place(ports.clock.cycle_at_or_after(time), ports, &mut self.counters, out);
+            let cycle = ports.clock.cycle_at_or_after(time);
+            self.below.add_place(&mut Moment { cycle, ports, counters: &mut self.counters, out });
         }
         self.tell_of_room(specification, events);
     }
@@ -403,7 +406,7 @@ impl MemoryPipe {
                 let mshr = self.outstanding.add_line(line.line, missing, cached, tracker, cycle);
                 let request = load_request(line.line, mshr << 2 | LOAD, launch, missing);
                 let request = MemoryRequest { scope, ..request };
-                self.below.send(request, cycle, ports, &mut self.counters, out);
+                self.below.send(request, &mut Moment { cycle, ports, counters: &mut self.counters, out });
             }
         }
         counters.l1_sector_hits_load += u64::from(hits);
@@ -469,7 +472,7 @@ impl MemoryPipe {
                 aperture: Aperture::Device,
             };
             let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
-            self.below.send(request, cycle, ports, &mut self.counters, out);
+            self.below.send(request, &mut Moment { cycle, ports, counters: &mut self.counters, out });
         }
         answer
     }
@@ -484,7 +487,7 @@ impl MemoryPipe {
         out: &mut Outbox,
     ) {
         let request = load_request(line, number << 2 | CODE, launch.0, 0b1111);
-        self.below.send(request, cycle, ports, &mut self.counters, out);
+        self.below.send(request, &mut Moment { cycle, ports, counters: &mut self.counters, out });
     }
 
     /// Prefetches into the host's cache the data that the answers of a window will need. Calls `of_warp` with the warps that are told of
@@ -595,7 +598,7 @@ impl MemoryPipe {
 
     /// A warp begins to wait for its stores.
     pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        self.below.drain(cycle, ports, out);
+        self.below.drain(&mut Moment { cycle, ports, counters: &mut self.counters, out });
     }
 
     /// Lines under way for loads.

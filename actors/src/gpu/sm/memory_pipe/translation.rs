@@ -1,6 +1,6 @@
 //! The messages of the GMMU, and their effects on requests, TLBs and the L1.
 
-use super::below::{Moment, Ports};
+use super::ports::{Moment, Ports};
 use super::{LOAD, MemoryPipe};
 use crate::engine::Outbox;
 use balar_protocol::translation::{FaultKind, TranslationMessage};

@@ -1,9 +1,7 @@
 //! The port below the L1: what goes there leaves in order, and a request when the crossbar has a place for it.
 
-use super::below::Ports;
-use crate::engine::Outbox;
+use super::ports::Moment;
 use crate::gpu::places::Places;
-use crate::gpu::sm::counters::SmCounters;
 use balar_protocol::Payload;
 use balar_protocol::memory::{MemoryMessage, MemoryRequest};
 use balar_protocol::translation::TranslationMessage;
@@ -57,70 +55,63 @@ impl WayOut {
         self.requests
     }
 
-    /// A request leaves in `cycle`, or when there is a place for it and those before it have left.
+    /// A request leaves now, or when there is a place for it and those before it have left.
     #[inline]
-    pub fn send(
-        &mut self,
-        request: MemoryRequest,
-        cycle: u64,
-        ports: &Ports,
-        counters: &mut SmCounters,
-        out: &mut Outbox,
-    ) {
+    pub fn send(&mut self, request: MemoryRequest, now: &mut Moment) {
         match self.places.next() {
-            Some(from) if self.waiting.is_empty() => {
-                counters.request_stall_cycles += from.saturating_sub(cycle);
-                self.leave(request, cycle.max(from), ports, out);
-            }
+            Some(from) if self.waiting.is_empty() => self.leave(request, from, now),
             _ => {
-                self.waiting.push_back((cycle, Item::Request(request)));
+                self.waiting.push_back((now.cycle, Item::Request(request)));
                 self.requests += 1;
-                counters.request_queue_maximum = counters.request_queue_maximum.max(u64::from(self.requests));
+                let longest = &mut now.counters.request_queue_maximum;
+                *longest = (*longest).max(u64::from(self.requests));
             }
         }
     }
 
-    /// Says something behind all requests so far, not before `cycle`. It takes no request's place.
-    pub fn say(&mut self, what: Behind, cycle: u64, ports: &Ports, out: &mut Outbox) {
+    /// Says something behind all requests so far, not before now. It takes no request's place.
+    pub fn say(&mut self, what: Behind, now: &mut Moment) {
         if self.waiting.is_empty() {
-            self.tell(what, cycle, ports, out);
+            self.tell(what, now);
         } else {
-            self.waiting.push_back((cycle, Item::Behind(what)));
+            self.waiting.push_back((now.cycle, Item::Behind(what)));
         }
     }
 
-    /// The crossbar has a place more from `cycle` on.
-    pub fn add_place(&mut self, cycle: u64, ports: &Ports, counters: &mut SmCounters, out: &mut Outbox) {
-        self.places.add(cycle);
+    /// The crossbar has a place more from now on.
+    pub fn add_place(&mut self, now: &mut Moment) {
+        self.places.add(now.cycle);
         while let Some(&(wanted, item)) = self.waiting.front() {
             match item {
-                Item::Behind(what) => self.tell(what, wanted, ports, out),
+                Item::Behind(what) => self.tell(what, &mut now.at(wanted)),
                 Item::Request(request) => {
                     let Some(from) = self.places.next() else { return };
                     self.requests -= 1;
-                    counters.request_stall_cycles += from.saturating_sub(wanted);
-                    self.leave(request, wanted.max(from), ports, out);
+                    self.leave(request, from, &mut now.at(wanted));
                 }
             }
             self.waiting.pop_front();
         }
     }
 
-    fn leave(&mut self, request: MemoryRequest, cycle: u64, ports: &Ports, out: &mut Outbox) {
+    /// A request that wants to leave now takes the place that is free from a cycle on.
+    fn leave(&mut self, request: MemoryRequest, from: u64, now: &mut Moment) {
         self.places.take();
+        now.counters.request_stall_cycles += from.saturating_sub(now.cycle);
+        let cycle = now.cycle.max(from);
         self.last = self.last.max(cycle);
-        out.send(ports.memory, ports.clock.time_of(cycle), Payload::Memory(MemoryMessage::Request(request)));
+        let at = now.ports.clock.time_of(cycle);
+        now.out.send(now.ports.memory, at, Payload::Memory(MemoryMessage::Request(request)));
     }
 
-    fn tell(&mut self, what: Behind, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        let at = ports.clock.time_of(cycle.max(self.last));
+    fn tell(&self, what: Behind, now: &mut Moment) {
+        let mut now = now.at(now.cycle.max(self.last));
         match what {
-            Behind::Drain => out.send(ports.memory, at, Payload::Memory(MemoryMessage::Drain)),
-            Behind::Invalidated { id } => {
-                if let Some(port) = ports.translation {
-                    out.send(port, at, Payload::Translation(TranslationMessage::Invalidated { id }));
-                }
+            Behind::Drain => {
+                let at = now.ports.clock.time_of(now.cycle);
+                now.out.send(now.ports.memory, at, Payload::Memory(MemoryMessage::Drain));
             }
+            Behind::Invalidated { id } => now.tell(TranslationMessage::Invalidated { id }),
         }
     }
 }
