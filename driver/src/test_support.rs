@@ -3,7 +3,7 @@
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::{ContextId, GpuDescription, SmCapability, SmResources};
+use balar_protocol::{CarveOuts, ContextId, GpuDescription, SmCapability, SmResources};
 use std::sync::Arc;
 
 /// A GPU with 80 SMs of compute capability 7.0 and little memory.
@@ -12,7 +12,10 @@ pub(crate) fn gpu_description() -> GpuDescription {
     GpuDescription {
         part: "gpu".to_owned(),
         compute_capability: (7, 0),
-        sms: vec![SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock }; 80],
+        sms: vec![
+            SmCapability { resources: SmResources::VOLTA, cta_slots: 32, carve_outs: CarveOuts::NONE, clock };
+            80
+        ],
         memory_bytes: 64 << 20,
         memory_clock: None,
         memory_bus_bits: 0,
@@ -38,6 +41,7 @@ pub(crate) fn kernel_launch() -> KernelLaunch {
         block: [32, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,
+        preferred_carve_out: None,
         registers_per_thread: 16,
         local_bytes: 0,
         parameters: Arc::new([]),

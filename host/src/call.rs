@@ -368,6 +368,14 @@ pub enum Call {
     Profiler(ProfilerCall),
     /// A question of the process's tools about the node and its work.
     Management(ManagementCall),
+    /// `cudaFuncSetAttribute(cudaFuncAttributePreferredSharedMemoryCarveout)` or `cudaFuncSetCacheConfig`: how much of the largest shared
+    /// memory of an SM launches of the kernel would have.
+    SetPreferredCarveOut {
+        /// The kernel.
+        function: Function,
+        /// 0 to 100; nothing where the driver is to choose.
+        percent: Option<u8>,
+    },
 }
 
 /// A message of a process to profilers: which part of it is to be measured. It takes no time.

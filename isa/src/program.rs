@@ -17,7 +17,8 @@ pub(crate) use parts::SharedCode;
 pub use parts::{KernelName, ParameterSlot, Resources};
 use std::sync::Arc;
 pub use timing::{
-    ConstantLine, CountClass, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS, Pipe, SCOREBOARDS, Timing,
+    ConstantLine, CountClass, CountedWait, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS, Pipe,
+    SCOREBOARDS, Timing,
 };
 
 /// Where an instruction stands in its source.

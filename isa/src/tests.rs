@@ -3,6 +3,7 @@
 #[path = "../tests/conformance/machine.rs"]
 mod machine;
 
+use crate::machine::{MachineCode, lower};
 use crate::module::PtxModule;
 use crate::program::Program;
 use machine::{load, run};
@@ -44,6 +45,36 @@ fn vectoradd_adds() {
     for index in 0..32usize {
         let expected = if index < 20 { index as f32 + 0.5 } else { 0.0 };
         assert_eq!(f32::from_bits(sums[128 + index]), expected, "element {index}");
+    }
+}
+
+#[test]
+fn ptx_and_machine_code_cost_votes_and_fences_alike() {
+    let ptx = load(
+        ".version 8.8\n.target sm_70\n.address_size 64\n.visible .entry k() { .reg .b32 r; .reg .pred p;\n\
+         vote.sync.ballot.b32 r, p, -1; membar.cta; fence.acq_rel.cta; membar.gl; exit; }",
+    );
+    // VOTE.ANY R3, PT, PT; MEMBAR.SC.CTA twice; MEMBAR.SC.GPU; EXIT.
+    let words = vec![
+        0x000fe200038e0100_0000000000037806,
+        0x000fec0000000000_0000000000007992,
+        0x000fec0000000000_0000000000007992,
+        0x000fec0000002000_0000000000007992,
+        0x000fea0003800000_000000000000794d,
+    ];
+    let code = MachineCode { name: "k".to_owned(), architecture: 70, words, ..MachineCode::default() };
+    let machine = lower(&code).expect("the words are instructions");
+    let costs = |program: &Program, pc: u32| {
+        let timing = program.timing(pc);
+        (timing.pipe, timing.latency, timing.count, timing.is_plain)
+    };
+    // PTX ends with an `exit` of its own.
+    let last = ptx.len() as u32 - 2;
+    for back in 0..5 {
+        let (of_ptx, of_machine) = (costs(&ptx, last - back), costs(&machine, 4 - back));
+        // Lanes that vote may have to be gathered first in PTX.
+        assert_eq!((of_ptx.0, of_ptx.1, of_ptx.2), (of_machine.0, of_machine.1, of_machine.2), "{back} before the end");
+        assert!(back == 4 || of_ptx.3 == of_machine.3, "{back} before the end");
     }
 }
 

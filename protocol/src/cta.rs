@@ -20,6 +20,8 @@ pub struct CtaLaunch {
     pub slot: u16,
     /// The sub-core of each warp. A warp slot is free there.
     pub sub_cores: Box<[u8]>,
+    /// Bytes of shared memory that the SM has while it runs the CTA. Other CTAs that run there have been sent with as many.
+    pub carve_out: u32,
 }
 
 /// CTAs of a launch that runs for its values alone: an SM takes up each when it comes to it, and they take none of its room.

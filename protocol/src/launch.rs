@@ -111,6 +111,8 @@ pub struct KernelLaunch {
     pub dynamic_shared_bytes: u32,
     /// Static and dynamic shared memory, bytes.
     pub shared_bytes: u32,
+    /// How much of the largest shared memory of an SM it would have, percent, where the program has said so.
+    pub preferred_carve_out: Option<u8>,
     /// Registers of a thread (for the SM's register file).
     pub registers_per_thread: u32,
     /// Local memory of a thread, bytes.
@@ -174,6 +176,8 @@ pub struct DeviceKernel {
     pub shared_bytes: u32,
     /// Dynamic shared memory that launches may ask for, bytes.
     pub dynamic_shared_limit: u32,
+    /// The share of shared memory that its launches prefer.
+    pub preferred_carve_out: Option<u8>,
     /// Registers of a thread.
     pub registers_per_thread: u32,
     /// Local memory of a thread, bytes.

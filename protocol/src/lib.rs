@@ -46,6 +46,9 @@ pub use gpu::GpuDescription;
 pub use message::{Message, Payload, Protocol};
 pub use ports::{PortId, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
-pub use sm::{CtaNeeds, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES, SmCapability, SmResources};
+pub use sm::{
+    CarveOutPreference, CarveOuts, CtaNeeds, MAXIMUM_CARVE_OUTS, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES,
+    SmCapability, SmResources,
+};
 pub use statistics::{by_launch, kernel_records};
 pub use time::SimTime;

@@ -11,6 +11,8 @@ pub struct SmCapability {
     pub resources: SmResources,
     /// CTAs that it holds at once.
     pub cta_slots: u32,
+    /// Sizes that its shared memory can have.
+    pub carve_outs: CarveOuts,
     /// Its clock.
     pub clock: Frequency,
 }
@@ -21,6 +23,7 @@ impl SmCapability {
         SmCapability {
             resources: self.resources.least(&other.resources),
             cta_slots: self.cta_slots.min(other.cta_slots),
+            carve_outs: self.carve_outs.common(&other.carve_outs),
             clock: self.clock.min(other.clock),
         }
     }
@@ -28,6 +31,92 @@ impl SmCapability {
     /// How many CTAs that take `wanted` each it runs at once.
     pub fn room_for(&self, wanted: &CtaNeeds) -> u32 {
         self.resources.room_for(wanted, self.cta_slots)
+    }
+
+    /// The carve-out of a launch whose CTAs take `wanted` each: bytes of shared memory. The L1 has the rest.
+    ///
+    /// Without a preference it is the smallest one in which as many CTAs fit as the SM's other limits allow. A preference, in percent of the
+    /// largest one, is rounded up to the next (CUDA C++ Programming Guide, compute capability 7.x, shared memory). It is a hint: one CTA
+    /// fits in any case, and all CTAs of a cooperative launch, which wait for each other, do.
+    pub fn carve_out(&self, wanted: &CtaNeeds, preference: CarveOutPreference) -> u32 {
+        let each = u64::from(self.resources.allocated_shared(wanted));
+        let most = self.cta_slots.min(self.resources.by_warps(wanted)).min(self.resources.by_registers(wanted)).max(1);
+        let for_all = each * u64::from(most);
+        let largest = self.resources.shared_bytes;
+        let needed = match preference {
+            CarveOutPreference::None => for_all,
+            CarveOutPreference::Percent { percent, is_cooperative } => {
+                let preferred = (u64::from(largest) * u64::from(percent)).div_ceil(100);
+                preferred.max(if is_cooperative { for_all } else { each })
+            }
+        };
+        self.carve_outs.smallest(needed).map_or(largest, |size| size.min(largest))
+    }
+}
+
+/// What a launch would have of the memory that shared memory and the L1 share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CarveOutPreference {
+    /// Nothing in particular.
+    None,
+    /// So much of the largest carve-out.
+    Percent {
+        /// 0 to 100.
+        percent: u8,
+        /// Must all CTAs of the launch run at once?
+        is_cooperative: bool,
+    },
+}
+
+impl CarveOutPreference {
+    /// Of a launch.
+    pub fn of(launch: &KernelLaunch) -> CarveOutPreference {
+        let is_cooperative = launch.is_cooperative();
+        launch
+            .preferred_carve_out
+            .map_or(CarveOutPreference::None, |percent| CarveOutPreference::Percent { percent, is_cooperative })
+    }
+}
+
+/// Sizes that shared memory can have.
+pub const MAXIMUM_CARVE_OUTS: usize = 16;
+
+/// The sizes that the shared memory of an SM can have, at most [`MAXIMUM_CARVE_OUTS`]. Without any its size is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarveOuts {
+    /// Ascending; behind them zeros.
+    sizes: [u32; MAXIMUM_CARVE_OUTS],
+    count: usize,
+}
+
+impl CarveOuts {
+    /// Shared memory of a fixed size.
+    pub const NONE: CarveOuts = CarveOuts { sizes: [0; MAXIMUM_CARVE_OUTS], count: 0 };
+
+    /// These sizes, bytes, in any order; those beyond the first [`MAXIMUM_CARVE_OUTS`] are left out.
+    pub fn new(sizes: impl IntoIterator<Item = u32>) -> CarveOuts {
+        let mut carve_outs = CarveOuts::NONE;
+        for (place, size) in carve_outs.sizes.iter_mut().zip(sizes) {
+            *place = size;
+            carve_outs.count += 1;
+        }
+        carve_outs.sizes[..carve_outs.count].sort_unstable();
+        carve_outs
+    }
+
+    /// All, ascending.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes[..self.count]
+    }
+
+    /// The smallest one of at least so many bytes.
+    pub fn smallest(&self, bytes: u64) -> Option<u32> {
+        self.sizes().iter().copied().find(|&size| u64::from(size) >= bytes)
+    }
+
+    /// Those of both.
+    fn common(&self, other: &CarveOuts) -> CarveOuts {
+        CarveOuts::new(self.sizes().iter().copied().filter(|size| other.sizes().contains(size)))
     }
 }
 
@@ -278,5 +367,58 @@ mod tests {
     fn what_cannot_be_counted_fits_nowhere() {
         let endless = CtaNeeds::of_threads(u32::MAX, u32::MAX, u32::MAX);
         assert!(!sm(4, 64, 96, 256).holds(&endless));
+    }
+
+    /// A V100's SM: 96 KiB at most (CUDA C++ Programming Guide, compute capability 7.x).
+    fn volta() -> SmCapability {
+        SmCapability {
+            resources: SmResources::VOLTA,
+            cta_slots: 32,
+            carve_outs: CarveOuts::new([96, 8, 64, 32, 16].map(|kib| kib << 10)),
+            clock: Frequency::from_hertz(1_000_000_000),
+        }
+    }
+
+    #[test]
+    fn a_carve_out_has_room_for_as_many_ctas_as_other_limits_allow() {
+        // (threads, shared bytes, KiB): 2048 threads an SM, 32 slots, units of 256 bytes.
+        for (threads, shared_bytes, expected) in [
+            (256, 0, 8),
+            (256, 1024, 8),
+            (256, 1025, 16),
+            (32, 2000, 64),
+            (1024, 48 << 10, 96),
+            (1024, 49 << 10, 96),
+            // Three of 5,400 bytes are 16,200, but take 5,632 each.
+            (672, 5400, 32),
+        ] {
+            let wanted = CtaNeeds::of_threads(threads, 16, shared_bytes);
+            let carve_out = volta().carve_out(&wanted, CarveOutPreference::None);
+            assert_eq!(carve_out, expected << 10, "{threads} {shared_bytes}");
+        }
+    }
+
+    #[test]
+    fn a_preference_is_rounded_up_and_gives_way_to_need() {
+        let wanted = CtaNeeds::of_threads(256, 16, 12 << 10);
+        let of = |percent, is_cooperative| {
+            volta().carve_out(&wanted, CarveOutPreference::Percent { percent, is_cooperative }) >> 10
+        };
+        // One CTA takes 12 KiB. 50 % of 96 KiB is 48 KiB, which the Programming Guide rounds to 64 KiB.
+        let preferred = [0, 17, 33, 34, 50, 67, 100].map(|percent| of(percent, false));
+        assert_eq!(preferred, [16, 32, 32, 64, 64, 96, 96]);
+        // Eight CTAs have threads.
+        assert_eq!((of(0, true), of(100, true)), (96, 96));
+    }
+
+    #[test]
+    fn shared_memory_without_carve_outs_has_its_size() {
+        let sm = SmCapability { carve_outs: CarveOuts::NONE, ..volta() };
+        let percent = CarveOutPreference::Percent { percent: 10, is_cooperative: false };
+        for preference in [CarveOutPreference::None, percent] {
+            assert_eq!(sm.carve_out(&CtaNeeds::of_threads(64, 16, 100), preference), 96 << 10);
+        }
+        let other = SmCapability { carve_outs: CarveOuts::new([8 << 10, 48 << 10, 96 << 10]), ..volta() };
+        assert_eq!(volta().least(&other).carve_outs.sizes(), [8 << 10, 96 << 10]);
     }
 }

@@ -66,6 +66,7 @@ pub fn record() -> RunRecord {
         printed: Vec::new(),
         launches_refused: 0,
         first_refused: None,
+        peer_accessed: false,
         results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
     });
     RunRecord {

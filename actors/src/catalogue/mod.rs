@@ -7,7 +7,7 @@ mod struct_keys;
 mod surroundings;
 pub mod timeline;
 
-pub use balar_protocol::{CtaNeeds, GpuDescription, SmCapability, SmResources};
+pub use balar_protocol::{CarveOuts, CtaNeeds, GpuDescription, SmCapability, SmResources};
 pub use capability::{Capability, PeakRate, Peer, ProvidesFunction, nothing};
 pub use instruction_profile::{InstructionProfiles, KernelProfile};
 pub use surroundings::Surroundings;

@@ -4,6 +4,9 @@
 //! to one row: its column commands are `t_ccd_l` apart, and those of another bank group fall in between. So a request of n sectors
 //! charges the data bus n x `t_ccd_s` and its bank group n x `t_ccd_l`. A channel works from command to command, never through idle cycles.
 //!
+//! Where its DRAM cannot mask what it writes, a write of parts of sectors is a read of these sectors first, and then a write that takes the
+//! place of that read.
+//!
 //! The next command of each bus is kept, and sought again only after a command or a refresh that may have changed it.
 //!
 //! **Invariant:** a channel's commands depend on the cycles of arrivals alone, never on where its windows end.
@@ -299,17 +302,34 @@ impl BankTimedChannel {
     /// Takes a request in.
     pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, requester: Requester, request: MemoryRequest) {
         let (bank, row) = self.place(request.line);
+        let first_read = self.sectors_read_first(&request);
         let state = &mut self.state;
-        state.counters.arrivals(&request, 1);
-        state.by_launch.of(request.launch).arrivals(&request, 1);
+        for counters in [&mut state.counters, state.by_launch.of(request.launch)] {
+            counters.arrivals(&request, 1);
+            counters.reads_before_a_write(first_read);
+        }
         let number = state.accepted.insert(Accepted { request, requester, arrived: time });
         let entry = Entry { age: state.ages, row, number };
         state.ages += 1;
-        let direction = u8::from(request.kind != MemoryKind::Load);
+        let direction = u8::from(request.kind != MemoryKind::Load && first_read == 0);
         prefetch(&state.queues[usize::from(direction)][bank as usize]);
         prefetch(&state.banks[bank as usize]);
-        state.arrivals.push_back(Arrival { cycle, entry, bank: bank as u8, direction });
+        let arrival = Arrival { cycle, entry, bank: bank as u8, direction };
+        // A write that waits for its own read may come later.
+        match state.arrivals.back() {
+            Some(last) if last.cycle > cycle => {
+                let place = state.arrivals.partition_point(|other| other.cycle <= cycle);
+                state.arrivals.insert(place, arrival);
+            }
+            _ => state.arrivals.push_back(arrival),
+        }
         self.due = self.due.min(cycle);
+    }
+
+    /// The sectors that are read before a request can be served, as it writes parts of them.
+    fn sectors_read_first(&self, request: &MemoryRequest) -> u8 {
+        let writes_by_mask = self.timing.masked_writes || request.kind != MemoryKind::Store;
+        if writes_by_mask { 0 } else { request.sectors & !request.full_sectors() }
     }
 
     /// The queue that the next column command will take a request from, as far as it is known.
@@ -435,8 +455,9 @@ impl BankTimedChannel {
             }
             self.state.now = cycle;
             if column.cycle == cycle {
-                let (requester, time, request) = self.access(column);
-                done(requester, time, &request);
+                if let Some((requester, time, request)) = self.access(column) {
+                    done(requester, time, &request);
+                }
                 self.column = None;
                 self.consider(column.bank);
             }
@@ -558,8 +579,8 @@ impl BankTimedChannel {
         pair.max(four)
     }
 
-    /// Reads or writes the chosen bank's oldest row hit.
-    fn access(&mut self, chosen: Candidate) -> (Requester, SimTime, MemoryRequest) {
+    /// Reads or writes the chosen bank's oldest row hit. Gives the request where that was all of it.
+    fn access(&mut self, chosen: Candidate) -> Option<(Requester, SimTime, MemoryRequest)> {
         let timing = &self.timing;
         let state = &mut self.state;
         let direction = usize::from(state.draining);
@@ -577,7 +598,9 @@ impl BankTimedChannel {
         state.counts[direction] -= 1;
 
         let Accepted { request, requester, arrived } = state.accepted.remove(entry.number);
-        let sectors = u64::from(sector_count(request.sectors)).clamp(1, 4);
+        let is_read_first = !state.draining && request.kind != MemoryKind::Load;
+        let moved = if is_read_first { request.sectors & !request.full_sectors() } else { request.sectors };
+        let sectors = u64::from(sector_count(moved)).clamp(1, 4);
         let last = chosen.cycle + (sectors - 1) * u64::from(timing.t_ccd_l);
         state.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);
         state.group_column[(chosen.bank & self.group_of_bank) as usize] =
@@ -607,13 +630,20 @@ impl BankTimedChannel {
         let busy = self.busy_time[sectors as usize].0;
         counters.busy_time += busy;
         share.busy_time += busy;
+        if is_read_first {
+            // Its write comes with the data, before whatever else comes in that cycle, and is as old as it was.
+            let entry = Entry { number: state.accepted.insert(Accepted { request, requester, arrived }), ..entry };
+            let place = state.arrivals.partition_point(|other| other.cycle < finished);
+            state.arrivals.insert(place, Arrival { cycle: finished, entry, bank: chosen.bank as u8, direction: 1 });
+            return None;
+        }
         let time = self.clock.time_of(finished) + self.controller_latency;
         if request.kind == MemoryKind::Load {
             let latency = time.saturating_sub(arrived).0;
             counters.latency_read += latency;
             share.latency_read += latency;
         }
-        (requester, time, request)
+        Some((requester, time, request))
     }
 
     /// Precharges the chosen bank, or activates the row of its oldest request.

@@ -50,6 +50,12 @@ impl ChannelCounters {
             self.sectors_written += sectors;
         }
     }
+
+    /// These sectors are read before a request writes parts of them.
+    pub(super) fn reads_before_a_write(&mut self, sectors: u8) {
+        self.requests_read += u64::from(sectors != 0);
+        self.sectors_read += u64::from(sector_count(sectors));
+    }
 }
 
 impl Share for ChannelCounters {

@@ -125,6 +125,27 @@ fn writes_wait_for_the_watermark_while_there_are_reads() {
 }
 
 #[test]
+fn parts_of_sectors_are_read_before_they_are_written_without_a_mask() {
+    // One word of sector 0, and sector 1 in full.
+    let part = MemoryRequest { written_words: 0xff01, data_bytes: 36, ..store(0, 0, 0b11) };
+    for (masked_writes, request, done, sectors_read) in [
+        (true, part, 18, 0),
+        // Read in 10, its data end with 22, write then, data 4 later; the second sector t_ccd_l behind the first.
+        (false, part, 30, 1),
+        (false, store(0, 0, 0b11), 18, 0),
+    ] {
+        let mut channel = channel(&DramTiming { masked_writes, ..timing() });
+        channel.arrive(SimTime::ZERO, 0, Requester::Port(PortId(0)), request);
+        let mut ends = Vec::new();
+        channel.run(1000, |_, time, request| ends.push((time.0 / 1000, *request)));
+        assert_eq!(ends, [(done, request)], "masked writes: {masked_writes}");
+        let counters = channel.state().counters;
+        assert_eq!((counters.sectors_read, counters.sectors_written), (sectors_read, 2));
+        assert_eq!(channel.waiting(), 0);
+    }
+}
+
+#[test]
 fn refresh_takes_its_banks_away() {
     let all = DramTiming { refresh: Refresh::AllBank, t_refi: 1000, t_rfc: 200, ..timing() };
     assert_eq!(play(&all, &[(1010, "read", 5, 0)]), [(0, 1200 + 22)]);

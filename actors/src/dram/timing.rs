@@ -73,6 +73,8 @@ pub struct DramTiming {
     pub bank_bits: AddressBits,
     /// Row hits of a bank that may pass an older request to another row.
     pub row_hit_cap: u32,
+    /// Can it write a part of a sector, as HBM2 and GDDR5 do by a data mask? Otherwise the controller reads the sector first.
+    pub masked_writes: bool,
 }
 
 impl Default for DramTiming {
@@ -103,6 +105,7 @@ impl Default for DramTiming {
             write_low: 8,
             bank_bits: AddressBits::default(),
             row_hit_cap: 32,
+            masked_writes: true,
         }
     }
 }

@@ -168,6 +168,7 @@ mod tests {
         for model in [
             r#"BankTimed(controller_latency: "72 ns", timing: (write_high: 6, write_low: 2, row_hit_cap: 3, t_refi: 1600))"#,
             r#"BankTimed(controller_latency: "72 ns", timing: (refresh: AllBank, t_refi: 900, banks: 8))"#,
+            r#"BankTimed(controller_latency: "72 ns", timing: (masked_writes: false, write_high: 6, write_low: 2))"#,
             r#"Simple(latency: "90 ns", bandwidth: "100 GB/s")"#,
         ] {
             let mut script = random_requests(4, 400, 4000, 700, 2);

@@ -12,22 +12,39 @@ pub enum Staging {
     /// The copy engine reads and writes them itself, as page-locked ones.
     #[default]
     None,
-    /// The driver copies them from or to page-locked memory at this rate, before the copy engine begins. On hardware that overlaps with the
-    /// transfer in part: the rate stands for the rest.
+    /// The driver copies them through page-locked memory at this rate: before a transfer to a device begins, and after one from a device
+    /// has ended. On hardware that overlaps with the transfer in part: the rate stands for the rest.
     Copied(Bandwidth),
 }
 
 impl Staging {
-    /// How long that takes for a call.
-    fn time_of(self, call: &Call) -> SimTime {
-        match (self, call) {
-            (Staging::Copied(rate), Call::Copy { destination, source, shape, .. })
-                if [destination, source].iter().any(|end| matches!(end, CopyEnd::Bytes(_))) =>
-            {
-                rate.time_for(shape.bytes())
-            }
-            _ => SimTime::ZERO,
+    /// How long the driver copies so many bytes.
+    pub fn time_for(self, bytes: u64) -> SimTime {
+        match self {
+            Staging::Copied(rate) => rate.time_for(bytes),
+            Staging::None => SimTime::ZERO,
         }
+    }
+
+    /// How long it does so before a call is made. What a call brings from a device comes later, when the call returns.
+    fn time_before(self, call: &Call) -> SimTime {
+        let bytes = match call {
+            Call::GraphLaunch { nodes, .. } => {
+                nodes.iter().filter_map(|node| node.call.as_deref()).map(bytes_before).fold(0, u64::saturating_add)
+            }
+            call => bytes_before(call),
+        };
+        self.time_for(bytes)
+    }
+}
+
+/// Pageable bytes that the driver copies before a call is made: those that go to a device, and those that come from one without anybody
+/// who waits for them.
+fn bytes_before(call: &Call) -> u64 {
+    match call {
+        Call::Copy { source: CopyEnd::Bytes(_), shape, .. }
+        | Call::Copy { destination: CopyEnd::Bytes(_), shape, asynchronous: true, .. } => shape.bytes(),
+        _ => 0,
     }
 }
 
@@ -59,7 +76,7 @@ impl HostCpu {
         };
         *counter += 1;
         counters.calls += 1;
-        let staged = self.costs.pageable_copies.time_of(call);
+        let staged = self.costs.pageable_copies.time_before(call);
         self.after(now, cycles).saturating_add(staged)
     }
 }

@@ -96,8 +96,8 @@ crate::parameters! {
         host_memory_lines: bool = "true",
         /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), the time that it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
-        /// the way of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
-        pageable_copies: Staging = "None",
+        /// the way of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate, before a transfer to a device and after one from it (PCI Express 3.0 x16: 5 to 6 GB/s in all, where page-locked data have 11 to 12: P. Entschev, rapidsai/dask-cuda#98, and on a V100 numba/numba#4336; 1 / (1 / 5.5 - 1 / 11.5) is 10.5)
+        pageable_copies: Staging = r#"Copied("10.5 GB/s")"#,
         /// the bytes that a kernel may access beside allocations: Pages, bytes that share a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
         bounds: Bounds = "Pages",
         /// version of CUDA that the driver has, 11.0 to 13.5: cuDriverGetVersion tells it; newer functions are not there, and runtimes of a newer major version are refused
@@ -520,6 +520,7 @@ impl Unit for HostCpu {
             printed: self.printed.clone(),
             launches_refused: self.refused.0,
             first_refused: self.refused.1.clone(),
+            peer_accessed: self.memory.view().peer_accessed(),
             ..Default::default()
         };
         if self.ended {

@@ -3,7 +3,7 @@
 use super::HostCpu;
 use super::HostCpuParameters;
 use super::{NodeView, OptionalPorts, Start};
-use crate::catalogue::{GpuDescription, ParameterSet, SmCapability, SmResources};
+use crate::catalogue::{CarveOuts, GpuDescription, ParameterSet, SmCapability, SmResources};
 use crate::engine::Bench;
 use crate::engine::EpochHook;
 use crate::memory::DeviceMemory;
@@ -25,7 +25,10 @@ pub(super) fn gpu_description(part: String) -> GpuDescription {
     GpuDescription {
         part,
         compute_capability: (7, 0),
-        sms: vec![SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock }; 80],
+        sms: vec![
+            SmCapability { resources: SmResources::VOLTA, cta_slots: 32, carve_outs: CarveOuts::NONE, clock };
+            80
+        ],
         memory_bytes: 64 << 20,
         memory_clock: None,
         memory_bus_bits: 0,
@@ -268,7 +271,7 @@ impl Play {
 
     fn with(program: Program, gpus: usize, extra: &str, has_unified_memory: bool) -> Play {
         let text = format!(
-            r#"(clock: "1 GHz"{extra}, launch_cost: 1000, copy_cost: 2000, malloc_cost: 3000, free_cost: 3000, synchronize_cost: 500, call_cost: 100)"#
+            r#"(clock: "1 GHz"{extra}, launch_cost: 1000, copy_cost: 2000, malloc_cost: 3000, free_cost: 3000, synchronize_cost: 500, call_cost: 100, pageable_copies: None)"#
         );
         let parameters = HostCpuParameters::from_ron(&text).expect("parameters are complete");
         let seen = program.seen.clone();

@@ -97,8 +97,9 @@ fn pointer(results: &[CallResult], index: usize) -> u64 {
 }
 
 fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mutex<Seen>>) {
+    let staging = if extra.contains("pageable_copies") { "" } else { ", pageable_copies: None" };
     let text = format!(
-        r#"(clock: "1 GHz", launch_cost: 1000, copy_cost: 2000, malloc_cost: 3000, free_cost: 3000, synchronize_cost: 500, call_cost: 100{extra})"#
+        r#"(clock: "1 GHz", launch_cost: 1000, copy_cost: 2000, malloc_cost: 3000, free_cost: 3000, synchronize_cost: 500, call_cost: 100{staging}{extra})"#
     );
     let parameters = HostCpuParameters::from_ron(&text).expect("parameters are complete");
     let seen = Arc::new(Mutex::new(Seen::default()));
@@ -214,6 +215,38 @@ fn a_program_runs_to_its_end() {
     let totals = unit.driver.totals();
     assert_eq!((totals.bytes_host_to_device, totals.bytes_device_to_host), (4096, 16));
     assert_eq!(unit.outstanding(), None);
+}
+
+#[test]
+fn pageable_data_are_copied_before_a_transfer_to_a_device_and_after_one_from_it() {
+    let steps = vec![
+        malloc(8192),
+        Box::new(|results: &[CallResult]| Call::copy_to_device(pointer(results, 0), vec![1; 4096].into(), 0, false)),
+        launch("k", 0, 256),
+        Box::new(|results: &[CallResult]| Call::copy_from_device(pointer(results, 0), 2000, 0, 0, false)),
+        call(Call::ReadClock),
+        Box::new(|results: &[CallResult]| {
+            let buffer = pointer(results, 0);
+            Call::copy_within(buffer + 4096, buffer, 4096, 0, false)
+        }),
+        call(Call::ReadClock),
+    ];
+    let (mut unit, mut bench, seen) = host(steps, r#", pageable_copies: Copied("1 GB/s")"#, false);
+    let trace = play(&mut unit, &mut bench, &[]);
+    // The driver copies 4096 bytes in 4.096 us: the engine has the copy at 3 + 2 + 4.096 + 0.02 us, is done 10 us later, and the call
+    // returns 0.5 us after that. The launch takes 1 us. The second copy waits for the kernel, which ends at 25.636 us. Memory of the device
+    // is copied by the engine alone: 2 us and 0.02 us after the clock was read.
+    let expected = [
+        (9 * US + 116_000, "copy 1 of 4096".to_owned()),
+        (20 * US + 636_000, "launch 1 stream 0".to_owned()),
+        (25 * US + 656_000, "copy 2 of 2000".to_owned()),
+        (40 * US + 229_000, "copy 3 of 4096".to_owned()),
+    ];
+    assert_eq!(trace, expected);
+    let results = &seen.lock().expect("one thread").results;
+    // The engine is done at 35.656 us, the call goes on 0.5 us later, and the driver copies 2000 bytes in 2 us.
+    assert_eq!(results[5], CallResult::Time { picoseconds: 38 * US + 156_000 + 53_000 });
+    assert_eq!(results[7], CallResult::Time { picoseconds: 50 * US + 729_000 + 53_000 });
 }
 
 #[test]

@@ -335,7 +335,7 @@ impl HostCpu {
         }
         // Before the call returns, whatever it returns.
         self.take_printed();
-        let returned = self.after(now, self.costs.synchronize_cost);
+        let mut returned = self.after(now, self.costs.synchronize_cost);
         self.counters.cycles_waiting += self.cycles(since, returned);
         if wait.then.goes_on() {
             self.counters.cycles_waiting -= self.cycles(now, returned);
@@ -343,7 +343,13 @@ impl HostCpu {
         }
         let result = match (self.driver.finish(context, wait.then), received) {
             (Some(error), _) => error,
-            (None, Some(data)) => CallResult::Data(Bytes::from(data)),
+            (None, Some(data)) => {
+                // They are in page-locked memory now, and the driver copies them to the program's.
+                let waited = returned;
+                returned = waited.saturating_add(self.costs.pageable_copies.time_for(data.len() as u64));
+                self.counters.cycles_busy += self.cycles(waited, returned);
+                CallResult::Data(Bytes::from(data))
+            }
             (None, None) => CallResult::None,
         };
         self.call_returns(returned, id, result);

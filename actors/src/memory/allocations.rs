@@ -4,6 +4,7 @@ use balar_host::memory::{MAXIMUM_GPUS, Place, place_of};
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// GPUs, one bit each.
 pub type GpuSet = u8;
@@ -56,6 +57,8 @@ pub(super) struct Allocations {
     /// Pages that allocations with [`Bounds::Pages`] begin or end in, by first address: how many do. A page in the middle of an
     /// allocation has nothing beside it.
     edges: BTreeMap<u64, Edges>,
+    /// A kernel has accessed memory of another GPU than its own. Nothing that is simulated goes by it: it may be set in any order.
+    peer_accessed: AtomicBool,
 }
 
 /// The allocations that begin or end in a page. They are of one process: no two have allocations in one page.
@@ -73,6 +76,11 @@ pub(super) fn page_of(address: u64) -> (u64, u64) {
 }
 
 impl Allocation {
+    /// Whose memory it is.
+    fn place(&self) -> Place {
+        self.owner.map_or_else(|| place_of(self.start), |owner| Place::Device(owner.into()))
+    }
+
     /// The pages that it begins and ends in, where bytes beside it are legal.
     fn edges(self) -> impl Iterator<Item = u64> {
         let (first, last) = (page_of(self.start).0, page_of(self.end.saturating_sub(1)).0);
@@ -110,10 +118,30 @@ impl Allocations {
                 }
                 let opened = allocation.opened_to >> context.gpu() & 1 == 1;
                 let legal = opened || (allocation.owner.is_none() && self.reaches(context, allocation.start));
+                if legal {
+                    self.note_access(context, allocation.place());
+                }
                 legal.then_some((allocation.start, allocation.end))
             }
-            _ => self.page_beside(context, address),
+            _ => {
+                let page = self.page_beside(context, address)?;
+                self.note_access(context, place_of(page.0));
+                Some(page)
+            }
         }
+    }
+
+    /// A kernel of `context` accesses the memory at this place.
+    #[inline]
+    fn note_access(&self, context: ContextId, place: Place) {
+        if matches!(place, Place::Device(owner) if owner as usize != context.gpu()) {
+            self.peer_accessed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Has a kernel accessed memory of another GPU than its own?
+    pub fn peer_accessed(&self) -> bool {
+        self.peer_accessed.load(Ordering::Relaxed)
     }
 
     /// May kernels of the context access all memory that their process has where this address is?
@@ -150,8 +178,7 @@ impl Allocations {
 
     /// Whose memory an address is: as the allocation there says, or as the address alone does.
     pub fn place_of(&self, address: u64) -> Place {
-        let owner = self.find(address).and_then(|allocation| allocation.owner);
-        owner.map_or_else(|| place_of(address), |owner| Place::Device(owner.into()))
+        self.find(address).map_or_else(|| place_of(address), Allocation::place)
     }
 
     fn insert_allocation(&mut self, allocation: Allocation) {
@@ -314,8 +341,10 @@ mod tests {
             })
         };
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [false, false, true]]);
+        assert!(!allocations.peer_accessed(), "what is refused is no access");
         allocations.set_peer(ContextId::first(0), 1, true);
         assert_eq!(legal(&allocations), [[true, true, true], [false, true, true], [false, false, true]]);
+        assert!(allocations.peer_accessed());
         allocations.set_peer(ContextId::first(0), 1, false);
         allocations.set_peer(ContextId::first(0), 0, false);
         allocations.open_to(own, 1 << 2);
@@ -357,8 +386,15 @@ mod tests {
         assert_eq!(legal(&allocations), [false, false, true], "not even the GPUs of the memory and of the address");
         allocations.set_peer(ContextId::first(0), 1, true);
         assert_eq!(legal(&allocations), [false, false, true]);
+        let mut own = Allocations::default();
+        own.insert_reserved(P, start, 64, 1, 1 << 1);
+        assert_eq!(
+            (legal(&own), own.peer_accessed()),
+            ([false, true, false], false),
+            "whose memory it is, not whose address"
+        );
         allocations.insert_reserved(P, start, 64, 1, 0b11);
-        assert_eq!(legal(&allocations), [true, true, false]);
+        assert_eq!((legal(&allocations), allocations.peer_accessed()), ([true, true, false], true));
         assert_eq!([start - 1, start, start + 64].map(|at| allocations.place_of(at)), [0, 1, 0].map(Place::Device));
         allocations.remove(start);
         assert_eq!(legal(&allocations), [false; 3]);

@@ -221,6 +221,11 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.range_for(context, address, bytes)
     }
 
+    /// Has a kernel accessed memory of another GPU than its own, up to the last window that all units have run?
+    pub fn peer_accessed(&self) -> bool {
+        self.0.allocations.peer_accessed()
+    }
+
     /// Are all the bytes from `address` on in allocations?
     pub fn is_allocated(&self, address: u64, bytes: u64) -> bool {
         let Some(end) = address.checked_add(bytes) else { return false };

@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = files![
     "qv100_node.ron",
     "qv100_ncu_node.ron",
     "titanv_node.ron",
+    "rtx2080ti_node.ron",
     "p100_node.ron",
     "t4_node.ron",
     "two_v100_node.ron",

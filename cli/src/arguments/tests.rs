@@ -78,6 +78,7 @@ fn subcommands_are_read() {
         "sweep collect out --format json --metrics stall.*",
         "validate",
         "validate uvm hardware shootdowns --program hotspot --program nw --threads 2 --output out --format csv --quiet",
+        "validate hardware titanv --programs built --program histogram",
     ] {
         assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
     }

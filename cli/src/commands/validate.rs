@@ -16,8 +16,10 @@ use balar_record::system::failure::{Failure, say};
 use balar_record::system::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -106,13 +108,33 @@ fn selection(study: &Study, options: &ValidateOptions) -> Result<Selection, Fail
     let mut commands = BTreeMap::new();
     if let Some(command) = &options.lulesh {
         if !study.user_programs.contains(&LULESH) {
-            let which = STUDIES.iter().filter(|study| study.user_programs.contains(&LULESH)).map(|study| study.name);
-            let help = format!("study `{}` runs it", which.collect::<Vec<_>>().join("`, `"));
+            let help = format!("study `{}` runs it", names_of(|study| study.user_programs.contains(&LULESH)));
             return Err(Failure::mistake(format_args!("study `{}` runs no LULESH", study.name), help));
         }
         commands.insert(LULESH.to_owned(), command.0.clone());
     }
-    Ok(Selection { parts: options.parts.clone(), programs: options.programs.clone(), commands })
+    let folder = options.folder.as_deref().map(|folder| folder_of_programs(study, folder)).transpose()?;
+    Ok(Selection { parts: options.parts.clone(), programs: options.programs.clone(), commands, folder })
+}
+
+/// The folder of programs that the user has named, from the root: programs run in folders of their own.
+fn folder_of_programs(study: &Study, folder: &Path) -> Result<String, Failure> {
+    if !study.takes_folder {
+        let help = format!("study `{}` runs them", names_of(|study| study.takes_folder));
+        return Err(Failure::mistake(format_args!("study `{}` runs no programs of a folder", study.name), help));
+    }
+    let cannot = |why: &dyn std::fmt::Display| Failure::input(format_args!("--programs {}: {why}", folder.display()));
+    let whole = fs::canonicalize(folder).map_err(|error| cannot(&error))?;
+    if !whole.is_dir() {
+        return Err(cannot(&"it is no folder"));
+    }
+    whole.into_os_string().into_string().map_err(|_| cannot(&"its path is not UTF-8"))
+}
+
+/// The names of the studies that are so.
+fn names_of(is_so: impl Fn(&Study) -> bool) -> String {
+    let names: Vec<_> = STUDIES.iter().filter(|study| is_so(study)).map(|study| study.name).collect();
+    names.join("`, `")
 }
 
 /// A name that is none, with the nearest that is one, or all.

@@ -20,11 +20,15 @@ Studies, their parts, and how long they take:
             ceilings
   volta     microbenchmarks beside V100 and TITAN V; all of it: about a minute on two CPUs; the recorded parts a second
             latency, instructions, bandwidth, microbenchmarks, programs, public_microbenchmarks, counters
+  hardware  kernels of a public program beside a TITAN V and a GeForce RTX 2080 Ti; all of it: a second; with --programs minutes
+            titanv, rtx2080ti
 
 Without a study, this lists them. --output writes a CSV file for each table, report.json, summary.txt, comparisons.csv, the
 charts as SVG, and index.html, a page with all of it. Ctrl-C ends it; the tables then lack what has not run.
 
-LULESH is run as `run -- COMMAND` would run it, as machine code where a ptxas is found (BALAR_PTXAS).";
+LULESH is run as `run -- COMMAND` would run it, as machine code where a ptxas is found (BALAR_PTXAS). So are the programs of
+`hardware --programs DIR`, which print their times: runner on the TITAN V's node, runner_sm75 on the RTX 2080 Ti's. They run in DIR;
+BALAR_PTXAS needs a whole path then. validation/README.md says what they are. Where one is not there, its figures stay recorded ones.";
 
 /// A study.
 #[derive(Args, Clone, Debug)]
@@ -40,6 +44,9 @@ pub struct ValidateOptions {
     /// The study `balar`: LULESH in CUDA, edge 22 and 50 iterations, and its arguments ("./lulesh -s 22"); without it, `shock` stands in
     #[arg(long, value_name = "COMMAND", requires = "study")]
     pub lulesh: Option<Words>,
+    /// The study `hardware`: the folder with its programs, built; without it, recorded figures stand in
+    #[arg(long = "programs", value_name = "DIR", requires = "study")]
+    pub folder: Option<PathBuf>,
     /// Runs at the same time; the figures do not depend on their number [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

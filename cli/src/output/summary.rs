@@ -87,6 +87,9 @@ pub fn head(record: &RunRecord) -> String {
     if let Some(migrated) = migrated(record) {
         line("migrated", migrated);
     }
+    if let Some(peers) = peers(record) {
+        line("peers", peers);
+    }
     let threads = if record.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", record.threads) };
     let rate = record.warp_instructions_per_second();
     line("real time", format!("{:.3} s on {threads}, {rate:.0} warp instructions/s", record.wall.as_secs_f64()));
@@ -158,6 +161,20 @@ fn migrated(record: &RunRecord) -> Option<String> {
         let (to_gpus, to_host) = (pages(to_gpus), pages(to_host));
         format!("{to_gpus} to GPUs, {to_host} to the host; {faults} faults of GPUs, {host_faults} of the host")
     })
+}
+
+/// How what GPUs did with each other's memory was timed; `None` where they did nothing with it, or nothing was timed.
+fn peers(record: &RunRecord) -> Option<String> {
+    if record.timing == Timing::Nothing {
+        return None;
+    }
+    let rows = &record.statistics.rows;
+    let copied = rows.iter().any(|row| row.what == "bytes_peer" && row.value > 0);
+    let accessed = record.statistics.outcome.as_ref().is_some_and(|program| program.peer_accessed);
+    let copies = copied.then_some("copies between GPUs took time on one of the two alone");
+    let accesses = accessed.then_some("accesses to another GPU's memory were timed as accesses to the own one");
+    let parts: Vec<&str> = [copies, accesses].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// What was timed, where that is not everything.
@@ -324,6 +341,21 @@ mod tests {
         // Pages of 4096 bytes.
         let expected = "516 pages (2.114 MB) to GPUs, 1 page (0.004 MB) to the host; 14 faults of GPUs, 0 of the host";
         assert_eq!(migrated(&record).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn how_peers_were_timed_is_said_where_a_run_touched_one() {
+        assert_eq!(peers(&record()), None);
+        // The counter of a node on which nothing was copied.
+        assert_eq!(peers(&with("bytes_peer", "byte", [0, 0])), None);
+        let mut record = with("bytes_peer", "byte", [0, 4096]);
+        let copies = "copies between GPUs took time on one of the two alone";
+        assert_eq!(peers(&record).as_deref(), Some(copies));
+        record.statistics.outcome.as_mut().expect("the record has a program").peer_accessed = true;
+        let accesses = "accesses to another GPU's memory were timed as accesses to the own one";
+        assert!(head(&record).contains(&format!("\npeers      {copies}; {accesses}\n")), "{}", head(&record));
+        let untimed = RunRecord { timing: Timing::Nothing, ..record };
+        assert_eq!(peers(&untimed), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::abi::launch::LaunchConfiguration;
 use crate::abi::stream::StreamHandle;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::code::{Kernel, launch_parameters};
+use crate::session::code::{Kernel, function, launch_parameters};
 use crate::session::order::launch::{self, Configuration};
 use std::ffi::{c_int, c_void};
 
@@ -98,9 +98,9 @@ driver_api! {
         Ok(())
     }
 
-    context fn cuFuncSetCacheConfig(function: u64, _preference: c_int) {
-        // A hint.
-        Kernel::of_handle(function).map(|_| ())
+    context fn cuFuncSetCacheConfig(function: u64, preference: c_int) {
+        let kernel = Kernel::of_handle(function)?;
+        function::set_cache(&kernel, kernel.device(), preference)
     }
 
     context fn cuFuncSetSharedMemConfig(function: u64, _banks: c_int) {

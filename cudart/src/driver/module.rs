@@ -5,8 +5,9 @@ use crate::abi::jit::answer_options;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::code::module::{self, LoadingMode};
-use crate::session::code::{Image, Kernel, image};
+use crate::session::code::{Image, Kernel, function, image};
 use crate::session::connection::description;
+use crate::session::contexts::context;
 use balar_host::call::ModuleVariable;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -175,9 +176,9 @@ driver_api! {
         Kernel::of_handle(function)?.loaded().map(|_| ())
     }
 
-    fn cuKernelSetCacheConfig(kernel: u64, _preference: c_int, device: c_int) {
-        // The split between L1 cache and shared memory is fixed; the preference is a hint.
+    context fn cuKernelSetCacheConfig(kernel: u64, preference: c_int, device: c_int) {
         description::device_of(device)?;
-        Kernel::of_handle(kernel).map(|_| ())
+        let kernel = Kernel::of_handle(kernel)?;
+        context::with_device(device as u32, || function::set_cache(&kernel, kernel.device(), preference))
     }
 }

@@ -35,12 +35,12 @@ runtime_api! {
         function::set_attribute(&*registry::kernel(kernel)?, device as u32, attribute, value)
     }
 
-    /// A hint: shared memory and the L1 cache are divided as launches need it.
     fn cudaFuncSetCacheConfig(function: usize, preference: c_int) {
         if !(0..=3).contains(&preference) {
             return Err(CudaError::InvalidValue);
         }
-        registry::kernel(function).map(|_| ())
+        let kernel = registry::kernel(function)?;
+        function::set_cache(&kernel, kernel.device(), preference)
     }
 
     /// Banks have four bytes.

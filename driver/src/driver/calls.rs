@@ -97,7 +97,8 @@ impl Driver {
             Call::ModuleLoad { .. }
             | Call::ModuleUnload { .. }
             | Call::FunctionAttributes { .. }
-            | Call::SetDynamicSharedLimit { .. } => self.module_call(context, call),
+            | Call::SetDynamicSharedLimit { .. }
+            | Call::SetPreferredCarveOut { .. } => self.module_call(context, call),
             Call::ArrayCreate { .. }
             | Call::ArrayDestroy { .. }
             | Call::TextureCreate { .. }
@@ -172,6 +173,10 @@ impl Driver {
             }
             Call::SetDynamicSharedLimit { function, bytes } => {
                 code.set_dynamic_shared_limit(context, function, bytes, own, effects)?;
+                NOTHING
+            }
+            Call::SetPreferredCarveOut { function, percent } => {
+                code.set_preferred_carve_out(context, function, percent, own, effects)?;
                 NOTHING
             }
             other => Err(not_modelled(&other)),

@@ -69,6 +69,7 @@ impl Launches {
         check_dynamic_shared(function, &kernel, request.dynamic_shared_bytes, own)?;
         let mut launch = validate(&kernel, request, LaunchId(self.next), gpu.compute_capability)?;
         launch.context = context;
+        launch.preferred_carve_out = own.modules.preferred_carve_out(function);
         launch.priority = priority;
         launch.detail = detail.of_launch(&launch.name, self.next - 1, &own.ranges);
         launch.is_profiled = own.ranges.is_profiling;

@@ -127,6 +127,24 @@ impl LoadedCode {
         Ok(())
     }
 
+    /// Launches of a kernel would have such a share of the largest shared memory of an SM.
+    pub fn set_preferred_carve_out(
+        &mut self,
+        context: ContextId,
+        function: Function,
+        percent: Option<u8>,
+        own: &mut Process,
+        effects: &mut Effects,
+    ) -> Result<(), Failure> {
+        self.find_kernel(context, &function, own, effects)?;
+        if let Some(percent) = percent.filter(|&percent| percent > 100) {
+            return Err(invalid(format!("a carve-out of {percent} % of shared memory, expected 0 to 100")));
+        }
+        self.limits_change();
+        own.modules.set_preferred_carve_out(function, percent);
+        Ok(())
+    }
+
     /// The kernels that a kernel of a module can launch, and those that these can, by address.
     pub fn device_kernels(
         &mut self,

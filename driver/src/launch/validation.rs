@@ -98,6 +98,7 @@ pub(crate) fn validate(
         block,
         dynamic_shared_bytes,
         shared_bytes: shared_bytes as u32,
+        preferred_carve_out: None,
         registers_per_thread: resources.registers_per_thread,
         local_bytes: resources.local_bytes,
         parameters: parameters.into(),

@@ -1,4 +1,4 @@
-//! Modules that a process has loaded, and the limits of their kernels' launches.
+//! Modules that a process has loaded, and the limits and preferences of their kernels' launches.
 
 use crate::code::tables::{DEFAULT_SHARED_BYTES, KernelInfo};
 use crate::outcome::Failure;
@@ -14,6 +14,8 @@ struct Module {
     context: ContextId,
     /// Dynamic shared memory that launches may ask for, where the program has set it.
     shared_limits: BTreeMap<Arc<str>, u32>,
+    /// The share of shared memory that launches prefer, percent, where the program has said so.
+    preferred_carve_outs: BTreeMap<Arc<str>, u8>,
 }
 
 /// All modules that a process has loaded.
@@ -41,6 +43,11 @@ impl ModuleList {
         set.copied().unwrap_or(DEFAULT_SHARED_BYTES.saturating_sub(kernel.resources.shared_bytes))
     }
 
+    /// The share of shared memory that launches of a kernel prefer, percent.
+    pub fn preferred_carve_out(&self, function: &Function) -> Option<u8> {
+        self.modules.get(&function.module)?.preferred_carve_outs.get(&function.name).copied()
+    }
+
     /// Is it the first time that the user is told why this kernel is refused?
     pub fn is_told_first(&mut self, function: &Function) -> bool {
         self.told.insert((function.module, function.name.clone()))
@@ -59,7 +66,10 @@ impl ModuleList {
     /// The next module was loaded in this context.
     pub fn add(&mut self, context: ContextId) {
         self.last += 1;
-        self.modules.insert(self.last, Module { context, shared_limits: BTreeMap::new() });
+        self.modules.insert(
+            self.last,
+            Module { context, shared_limits: BTreeMap::new(), preferred_carve_outs: BTreeMap::new() },
+        );
     }
 
     /// A module ends. Gives its context.
@@ -72,5 +82,14 @@ impl ModuleList {
         if let Some(module) = self.modules.get_mut(&function.module) {
             module.shared_limits.insert(function.name, bytes);
         }
+    }
+
+    /// Launches of a kernel prefer such a share of shared memory, or none.
+    pub fn set_preferred_carve_out(&mut self, function: Function, percent: Option<u8>) {
+        let Some(module) = self.modules.get_mut(&function.module) else { return };
+        match percent {
+            Some(percent) => module.preferred_carve_outs.insert(function.name, percent),
+            None => module.preferred_carve_outs.remove(&function.name),
+        };
     }
 }

@@ -1,4 +1,4 @@
-//! Modules, and the limits of their kernels' launches.
+//! Modules, and the limits and preferences of their kernels' launches.
 
 use super::play::*;
 use balar_host::call::{Function, Launch, VariableKind};
@@ -129,6 +129,24 @@ fn launches_are_checked_as_cuda_does() {
     let errors = &play.errors;
     assert_eq!(errors.matches("kernel refused cannot run: ").count(), 1, "told once: {errors}");
     assert!(errors.contains("undefined_function"));
+}
+
+#[test]
+fn a_preferred_carve_out_is_that_of_later_launches_of_its_kernel() {
+    let prefer = |percent| call(Call::SetPreferredCarveOut { function: function("k"), percent });
+    let play = run(vec![
+        load(TEXT),
+        launch_of("k", 32, 0, 8),
+        prefer(Some(50)),
+        launch_of("k", 32, 0, 8),
+        launch_of("recursive", 32, 0, 4),
+        prefer(Some(101)),
+        prefer(None),
+        launch_of("k", 32, 0, 8),
+    ]);
+    let preferred: Vec<Option<u8>> = play.launches.iter().map(|launch| launch.preferred_carve_out).collect();
+    assert_eq!(preferred, [None, Some(50), None, None]);
+    assert_eq!(play.results(0)[5], error(CudaError::InvalidValue));
 }
 
 #[test]

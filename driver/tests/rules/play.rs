@@ -12,7 +12,9 @@ use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::managed::ManagedMessage;
-use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId, SimTime, SmCapability, SmResources};
+use balar_protocol::{
+    CarveOuts, ContextId, DetailChoice, GpuDescription, ProcessId, SimTime, SmCapability, SmResources,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -80,7 +82,10 @@ fn gpu_description() -> GpuDescription {
     GpuDescription {
         part: "gpu".to_owned(),
         compute_capability: (7, 0),
-        sms: vec![SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock }; 80],
+        sms: vec![
+            SmCapability { resources: SmResources::VOLTA, cta_slots: 32, carve_outs: CarveOuts::NONE, clock };
+            80
+        ],
         memory_bytes: MEMORY,
         memory_clock: None,
         memory_bus_bits: 0,

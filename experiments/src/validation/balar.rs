@@ -23,6 +23,7 @@ pub const STUDY: Study = Study {
     parts: &[applications::PART.description, mix::PART.description, clocks::PART.description],
     programs,
     user_programs: &[subject::LULESH],
+    takes_folder: false,
     run,
 };
 
@@ -59,10 +60,7 @@ fn figures(job: &Job, running: &Running<'_>) -> Result<ProgramFigures, JobError>
             let options = RunOptions { profile_instructions: *by_instruction, ..RunOptions::default() };
             Ok(of_result(&runs::simulate(point, &running.interrupt, options)?))
         }
-        Job::Program(run) => match running.program {
-            Some(program) => program(run),
-            None => Err(JobError::Failed("nobody is there to run programs of the user's".to_owned())),
-        },
+        Job::Program(run) => running.run_program(run),
     }
 }
 
@@ -76,5 +74,6 @@ fn of_result(result: &RunResult) -> ProgramFigures {
         isa: result.isa.clone(),
         launches: launches.collect(),
         mixes: result.profiles.as_deref().map(InstructionMix::of_profiles).unwrap_or_default(),
+        printed: String::new(),
     }
 }

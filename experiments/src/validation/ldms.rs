@@ -19,6 +19,7 @@ pub const STUDY: Study = Study {
     parts: &[VECTOR_ADD.description, BFS.description],
     programs: || vec![VECTOR_ADD.program, BFS.program],
     user_programs: &[],
+    takes_folder: false,
     run,
 };
 

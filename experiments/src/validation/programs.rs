@@ -3,12 +3,18 @@
 use super::instruction_mix::InstructionMix;
 use super::runs::Point;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Lines of what a program has printed that are told.
+const TOLD_LINES: usize = 4;
 
 /// A run of a program of the user's on a simulated node. Two that are equal give the same figures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgramRun {
     /// The words of its command.
     pub command: Vec<String>,
+    /// The folder that it runs in; that of this process where there is none.
+    pub directory: Option<PathBuf>,
     /// The node.
     pub topology: &'static str,
     /// Other values of the node's parameters.
@@ -28,6 +34,11 @@ impl ProgramRun {
             arguments.push("--profile-instructions".to_owned());
         }
         arguments
+    }
+
+    /// The command line that makes this run.
+    pub fn command_line(&self) -> String {
+        format!("{} -- {}", self.arguments().join(" "), self.command.join(" "))
     }
 }
 
@@ -50,12 +61,12 @@ impl Job {
     pub fn command(&self) -> String {
         match self {
             Job::BuiltIn { point, .. } => point.command(),
-            Job::Program(run) => format!("{} -- {}", run.arguments().join(" "), run.command.join(" ")),
+            Job::Program(run) => run.command_line(),
         }
     }
 }
 
-/// The figures of a run's kernels.
+/// The figures of a run's kernels, and what its program printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramFigures {
     /// Which code ran: "sass", "ptx", or more words.
@@ -64,6 +75,8 @@ pub struct ProgramFigures {
     pub launches: Vec<LaunchFigures>,
     /// The instruction mix of each kernel, where instructions were counted.
     pub mixes: BTreeMap<String, InstructionMix>,
+    /// The standard output of a program of the user's.
+    pub printed: String,
 }
 
 /// A launch.
@@ -99,10 +112,38 @@ impl ProgramFigures {
         self.mixes.iter().find(|(kernel, _)| is_kernel(kernel, name)).map(|(_, mix)| mix)
     }
 
+    /// The first number that the program printed behind a label and `=`: the 0.0042 of `time_ms=0.0042`, as `validation/run_programs` finds it.
+    pub fn printed_value(&self, label: &str) -> Option<f64> {
+        let behind = self.printed.match_indices(label).map(|(at, _)| &self.printed[at + label.len()..]);
+        behind.filter_map(|text| text.trim_start().strip_prefix('=')).find_map(|text| leading_number(text.trim_start()))
+    }
+
     /// Whether machine code alone ran.
     pub fn is_machine_code(&self) -> bool {
         self.isa.split([',', ' ']).next() == Some("sass")
     }
+}
+
+/// The number without a sign that a text begins with.
+fn leading_number(text: &str) -> Option<f64> {
+    let digits = |from: usize, is_digit: fn(char) -> bool| {
+        text[from..].find(|letter| !is_digit(letter)).map_or(text.len(), |length| from + length)
+    };
+    let mantissa = digits(0, |letter| letter.is_ascii_digit() || letter == '.');
+    let exponent = text[mantissa..].strip_prefix(['e', 'E']).map(|rest| rest.strip_prefix(['+', '-']).unwrap_or(rest));
+    let end = exponent.map_or(mantissa, |rest| {
+        let first = text.len() - rest.len();
+        let end = digits(first, |letter| letter.is_ascii_digit());
+        // An `e` without digits is no exponent.
+        if end > first { end } else { mantissa }
+    });
+    text[..end].parse().ok()
+}
+
+/// The last lines of what a program has printed, as one.
+pub fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(TOLD_LINES)..].join("; ")
 }
 
 /// Whether code has `name` as C, or as C++: its length and itself behind the prefix of mangled names.
@@ -129,9 +170,35 @@ mod tests {
     }
 
     #[test]
+    fn a_printed_value_is_the_first_number_behind_its_label() {
+        for (printed, expected) in [
+            ("kernel=add time_ms=0.0042 reps=3\n", Some(0.0042)),
+            ("time_ms = 12\ntime_ms = 13\n", Some(12.0)),
+            ("mean time_ms=\n  1.5e-3 ms", Some(0.0015)),
+            ("time_ms=3e", Some(3.0)),
+            ("time_ms=3E+x", Some(3.0)),
+            ("time_ms: 4, time_ms=none, time_ms=1.2.3, time_ms=5.25", Some(5.25)),
+            ("time_ms=nan", None),
+            ("time_ms=", None),
+            ("time=4", None),
+            ("", None),
+        ] {
+            let figures = ProgramFigures { printed: printed.to_owned(), ..ProgramFigures::default() };
+            assert_eq!(figures.printed_value("time_ms"), expected, "{printed}");
+        }
+    }
+
+    #[test]
+    fn the_last_lines_are_told() {
+        assert_eq!(last_lines("one\n\n two\nthree\nfour\nfive\n"), "two; three; four; five");
+        assert_eq!(last_lines(""), "");
+    }
+
+    #[test]
     fn a_run_has_a_command_line() {
         let run = ProgramRun {
             command: vec!["./app".to_owned(), "-s".to_owned()],
+            directory: None,
             topology: "v100_node",
             overrides: vec![("gpu.clock", "500 MHz".to_owned())],
             by_instruction: true,

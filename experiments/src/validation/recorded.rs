@@ -1,12 +1,15 @@
 //! The tables of `validation/`: hardware's figures, and the simulated ones beside them, with a date.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::sync::LazyLock;
 
 /// When the tables of microbenchmarks were measured.
 pub(super) const DATE: &str = "2026-11-23";
 /// When the cycles of programs were measured.
-pub(super) const PROGRAMS_DATE: &str = "2026-11-27";
+pub(super) const PROGRAMS_DATE: &str = "2026-11-28";
+/// When the times of kernels were measured.
+pub(super) const KERNELS_DATE: &str = "2026-11-28";
 /// When the counters of kernels were measured.
 pub(super) const COUNTERS_DATE: &str = "2026-11-27";
 
@@ -42,8 +45,35 @@ pub(super) struct Row {
     pub source: String,
 }
 
+/// A row of a table of kernels: what a program prints of one, and how the program is run.
+#[derive(Debug, Deserialize)]
+pub(super) struct KernelRow {
+    /// The kernel and its size.
+    pub name: String,
+    /// The program, as a file below the folder of programs.
+    pub program: String,
+    /// Where it runs, below that folder.
+    pub directory: String,
+    /// Its arguments; `{folder}` stands for that folder.
+    pub arguments: String,
+    /// What made the kernel's code.
+    pub compiler: String,
+    /// The parameter of a model that was set by this row; empty where none was.
+    pub sets: String,
+    /// The label behind which the program prints the figure.
+    pub value: String,
+    /// The hardware's figure.
+    pub hardware: f64,
+    /// The simulated one; `None` where there is none yet.
+    pub simulated: Option<f64>,
+    /// Where the hardware's figure is from.
+    pub source: String,
+}
+
 /// A table that is read once.
 pub(super) type Rows = LazyLock<Vec<Row>>;
+/// A table of kernels that is read once.
+pub(super) type KernelRows = LazyLock<Vec<KernelRow>>;
 
 /// `microbenchmarks.csv`.
 pub(super) static MICROBENCHMARKS: Rows =
@@ -56,7 +86,14 @@ pub(super) static PUBLIC_MICROBENCHMARKS: Rows =
 /// `kernel_counters.csv`.
 pub(super) static COUNTERS: Rows = LazyLock::new(|| parsed(include_str!("../../../validation/kernel_counters.csv")));
 
-fn parsed(text: &str) -> Vec<Row> {
+/// `titanv_kernels.csv`.
+pub(super) static TITANV_KERNELS: KernelRows =
+    LazyLock::new(|| parsed(include_str!("../../../validation/titanv_kernels.csv")));
+/// `rtx2080ti_kernels.csv`.
+pub(super) static RTX2080TI_KERNELS: KernelRows =
+    LazyLock::new(|| parsed(include_str!("../../../validation/rtx2080ti_kernels.csv")));
+
+fn parsed<R: DeserializeOwned>(text: &str) -> Vec<R> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     reader.deserialize().map(|row| row.expect("the tables of this repository have these columns")).collect()
 }
@@ -64,6 +101,21 @@ fn parsed(text: &str) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The study prints milliseconds, and runs what has a name.
+    #[test]
+    fn every_table_of_kernels_is_read() {
+        for rows in [&TITANV_KERNELS, &RTX2080TI_KERNELS] {
+            assert_eq!(rows.len(), 24);
+            for row in rows.iter() {
+                assert!(row.hardware > 0.0 && row.simulated.is_none_or(|simulated| simulated > 0.0), "{row:?}");
+                assert!([&row.name, &row.program, &row.compiler, &row.source].iter().all(|text| !text.is_empty()));
+                assert_eq!((&*row.directory, &*row.value), (".", "time_ms"), "{}", row.name);
+            }
+        }
+        let first = &TITANV_KERNELS[0];
+        assert_eq!((&*first.name, &*first.sets, first.hardware), ("conv2d_3x3 512", "", 0.005599));
+    }
 
     #[test]
     fn every_table_is_read() {

@@ -18,6 +18,7 @@ pub const STUDY: Study = Study {
     parts: &[CEILINGS],
     programs: Vec::new,
     user_programs: &[],
+    takes_folder: false,
     run,
 };
 

@@ -51,6 +51,18 @@ pub struct Running<'a> {
     pub program: Option<&'a ProgramRunner<'a>>,
 }
 
+impl Running<'_> {
+    /// Runs a program of the user's.
+    ///
+    /// # Errors
+    ///
+    /// Where the run fails, or nobody can make it.
+    pub fn run_program(&self, run: &ProgramRun) -> Result<ProgramFigures, JobError> {
+        let nobody = || JobError::Failed("nobody is there to run programs of the user's".to_owned());
+        self.program.ok_or_else(nobody)?(run)
+    }
+}
+
 /// The function that runs a program of the user's on a simulated node.
 pub type ProgramRunner<'a> = dyn Fn(&ProgramRun) -> Result<ProgramFigures, JobError> + Sync + 'a;
 

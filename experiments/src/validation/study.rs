@@ -19,6 +19,8 @@ pub struct Study {
     pub programs: fn() -> Vec<&'static str>,
     /// Programs that the user may bring.
     pub user_programs: &'static [&'static str],
+    /// Whether it runs programs that the user has in a folder.
+    pub takes_folder: bool,
     /// Runs it.
     pub run: fn(&Selection, &Running<'_>) -> Result<Report, RunError>,
 }
@@ -41,6 +43,8 @@ pub struct Selection {
     pub programs: Vec<String>,
     /// Programs of the user's: names, and the words of the command that runs each.
     pub commands: BTreeMap<String, Vec<String>>,
+    /// The folder of programs of the user's, from the root; recorded figures take the place of their runs where there is none.
+    pub folder: Option<String>,
 }
 
 impl Selection {

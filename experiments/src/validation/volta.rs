@@ -28,6 +28,7 @@ pub const STUDY: Study = Study {
     ],
     programs,
     user_programs: &[],
+    takes_folder: false,
     run,
 };
 

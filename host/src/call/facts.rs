@@ -39,7 +39,9 @@ macro_rules! facts {
             Call::ModuleLoad { images, .. } => $use!("cuModuleLoadData", Module; bulk: images),
             Call::ModuleUnload { .. } => $use!("cuModuleUnload", Module),
             Call::FunctionAttributes { .. } => $use!("cudaFuncGetAttributes", Module),
-            Call::SetDynamicSharedLimit { .. } => $use!("cudaFuncSetAttribute", Module),
+            Call::SetDynamicSharedLimit { .. } | Call::SetPreferredCarveOut { .. } => {
+                $use!("cudaFuncSetAttribute", Module)
+            }
             // Arrays, textures and surfaces.
             Call::ArrayCreate { .. } => $use!("cudaMalloc3DArray", Allocation),
             Call::ArrayDestroy { .. } => $use!("cudaFreeArray", Free),

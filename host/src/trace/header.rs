@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the format: of the files, the events, and the vocabulary of calls. Every change of these raises it.
-pub const FORMAT_VERSION: u32 = 10;
+pub const FORMAT_VERSION: u32 = 11;
 
 /// Name of the file in the folder of a trace.
 pub(super) const FILE: &str = "trace.txt";
@@ -203,12 +203,12 @@ mod tests {
             ("", "first line"),
             ("balar-actors trace\n", "format version (none), expected version"),
             ("balar-actors trace\nversion 0\n", "format version 0, expected version"),
-            ("balar-actors trace\nversion 10\nprogram a\n", "cut off"),
-            ("balar-actors trace\nversion 10\nprogram\n", ":3: expected `key value`"),
-            ("balar-actors trace\nversion 10\nprogram \\x\n", ":3: an unknown escape"),
-            ("balar-actors trace\nversion 10\ncolour red\n", ":3: unknown key `colour`"),
-            ("balar-actors trace\nversion 10\nfinished 3 events\n", "expected `finished N events, N bytes`"),
-            ("balar-actors trace\nversion 10\nunfinished x\nprogram a\n", ":4: expected nothing after"),
+            ("balar-actors trace\nversion 11\nprogram a\n", "cut off"),
+            ("balar-actors trace\nversion 11\nprogram\n", ":3: expected `key value`"),
+            ("balar-actors trace\nversion 11\nprogram \\x\n", ":3: an unknown escape"),
+            ("balar-actors trace\nversion 11\ncolour red\n", ":3: unknown key `colour`"),
+            ("balar-actors trace\nversion 11\nfinished 3 events\n", "expected `finished N events, N bytes`"),
+            ("balar-actors trace\nversion 11\nunfinished x\nprogram a\n", ":4: expected nothing after"),
         ] {
             fs::write(Header::path(folder.path()), text).expect("written");
             let error = Header::read(folder.path()).expect_err(text).to_string();

@@ -1,6 +1,6 @@
 //! Branches and barriers.
 
-use super::timing::cost;
+use super::timing::{cost, is_of_cta};
 use super::{Decoded, Decoder, Slot};
 use crate::control_flow::Flow;
 use crate::execution::BarrierKind;
@@ -44,7 +44,7 @@ impl Decoder<'_> {
             }
             O::Membar | O::Fence => {
                 self.start(instruction.span, cost(instruction));
-                Kind::Fence
+                if is_of_cta(instruction) { Kind::Lanes } else { Kind::Fence }
             }
             O::Pmevent => {
                 self.start(instruction.span, cost(instruction));

@@ -292,7 +292,8 @@ impl<'a> Decoder<'a> {
             return Err(self.refused(instruction));
         }
         let mut carries = matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
-        let mut pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier);
+        let mut pinned =
+            matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier | Opcode::Membar | Opcode::Fence);
         for modifier in &instruction.modifiers {
             match modifier {
                 Modifier::Cc => carries = true,

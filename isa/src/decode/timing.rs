@@ -5,7 +5,7 @@
 //! floats were measured on slow paths (504 and 606 cycles); the common path's instruction count is taken instead (8 and 12).
 
 use crate::matrix::{Element, Family, MatrixForm};
-use crate::program::timing::{CountClass, LatencyClass, MATRIX_PASS, Pipe};
+use crate::program::timing::{CTA_FENCE, CountClass, FENCE, LatencyClass, MATRIX_PASS, Pipe, SharedCost, VOTE};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
@@ -73,12 +73,12 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Ld | O::Ldu | O::St | O::Atom | O::Red => {
             access(is_shared(instruction), matches!(instruction.opcode, O::Ld | O::Ldu))
         }
-        O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask | O::Movmatrix => {
-            (Pipe::Memory, L::Exchange, C::Other, 1)
-        }
+        O::Shfl | O::Match | O::Redux | O::Movmatrix => (Pipe::Memory, L::Exchange, C::Other, 1),
+        O::Vote | O::Activemask => once(VOTE),
         O::Bar | O::Barrier if instruction.has(M::Warp) => (Pipe::Branch, L::Branch, C::Other, 1),
         O::Bar | O::Barrier => (Pipe::Memory, L::Variable, C::Barrier, 1),
-        O::Membar | O::Fence => (Pipe::Memory, L::Variable, C::Other, 1),
+        O::Membar | O::Fence if is_of_cta(instruction) => once(CTA_FENCE),
+        O::Membar | O::Fence => once(FENCE),
         O::Bra | O::Brx | O::Exit | O::Ret | O::Trap | O::Brkpt | O::Call => (Pipe::Branch, L::Branch, C::Control, 1),
         O::Nanosleep => (Pipe::Branch, L::Branch, C::Other, 1),
         _ => integer,
@@ -93,6 +93,16 @@ pub(super) fn access(is_shared: bool, is_load: bool) -> Cost {
         (false, false) => Pipe::Store,
     };
     (pipe, LatencyClass::Variable, CountClass::Memory, 1)
+}
+
+/// One pass of what machine code has, too.
+fn once((pipe, latency, count): SharedCost) -> Cost {
+    (pipe, latency, count, 1)
+}
+
+/// Whether a fence is of a CTA alone: its threads share an L1, and values are coherent, so that it waits for nothing.
+pub(super) fn is_of_cta(fence: &Instruction) -> bool {
+    fence.has(M::Cta)
 }
 
 /// Whether an access names shared memory.

@@ -168,7 +168,7 @@ fn step<const VERSION: usize>(
         Kind::Barrier(kind) => arrive_at_barrier(kind, instruction, warp, mask),
         Kind::Fence => {
             warp.control.advance();
-            Effect::Fence
+            if mask == 0 { Effect::Plain } else { Effect::Fence }
         }
         Kind::Sleep => sleep(instruction, warp, mask),
         Kind::Convergence(kind) => {

@@ -4,7 +4,7 @@
 //!
 //! | | PTX | machine code |
 //! |---|---|---|
-//! | when an instruction is ready | a scoreboard of registers | its control word: stall cycles, and six scoreboards of the warp that accesses hold |
+//! | when an instruction is ready | a scoreboard of registers | its control word: stall cycles, and six scoreboards of the warp that accesses hold, counted by `DEPBAR` |
 //! | passes, folded instructions, list scheduling | in `decode` | none: the assembler has done all of that |
 //! | 64-bit values | two adjacent rows, lane by lane | any two registers, a row each; they are put together as they are read |
 //! | constants | immediates; parameters come through the constant cache | immediates, and constant banks, through the constant cache: a launch makes rows of its values in bank 0 and of the constant variables; its warps share them |

@@ -99,7 +99,7 @@ pub enum LatencyClass {
     ConstantLoad,
     /// Branches.
     Branch,
-    /// Shuffle, vote, match: lanes exchange values through the memory pipe.
+    /// Shuffle, match: lanes exchange values through the memory pipe.
     Exchange,
     /// Moves, constants and votes of the uniform datapath.
     UniformMove,
@@ -113,6 +113,16 @@ impl LatencyClass {
     /// Classes in order.
     pub const COUNT: usize = LatencyClass::Zero as usize + 1;
 }
+
+/// The pipe, the latency and the class of an instruction that PTX and machine code have alike.
+pub(crate) type SharedCost = (Pipe, LatencyClass, CountClass);
+
+/// A vote among lanes. ptxas gives `VOTE` stall cycles and no scoreboard, as it does arithmetic and not shuffles.
+pub(crate) const VOTE: SharedCost = (Pipe::Int, LatencyClass::Integer, CountClass::Other);
+/// A fence of the GPU or the system, which waits for stores.
+pub(crate) const FENCE: SharedCost = (Pipe::Memory, LatencyClass::Variable, CountClass::Other);
+/// A fence of a CTA, and what else waits for nothing.
+pub(crate) const CTA_FENCE: SharedCost = (Pipe::Branch, LatencyClass::Integer, CountClass::Other);
 
 /// The class that counts an instruction; see `KernelCounters`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +229,8 @@ pub struct IssueControl {
     pub stall: u8,
     /// Scoreboards that must be free before it issues, a bit each.
     pub wait_mask: u8,
+    /// A scoreboard that some may still hold when it issues.
+    pub counted_wait: CountedWait,
     /// The scoreboard, if any, that is free again when its result is written, a bit.
     pub write_barrier: u8,
     /// The scoreboard, if any, that is free again when its operands are read, a bit.
@@ -227,6 +239,27 @@ pub struct IssueControl {
     pub bank_conflicts: u8,
     /// The line with its constant operand.
     pub constant: ConstantLine,
+}
+
+/// A wait until at most so many instructions hold a scoreboard (`DEPBAR.LE SB0, 0x2`), or none: the scoreboard in the low three bits, and
+/// how many above. Code waits so where these instructions let go of it in the order in which they took it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedWait(u8);
+
+impl CountedWait {
+    /// Holders that it can name. Who may let more hold a scoreboard waits until so many do.
+    const MOST: u8 = u8::MAX >> 3;
+
+    /// Until at most `most` of them, and at least one, hold the scoreboard.
+    pub(crate) fn until(scoreboard: u8, most: u8) -> CountedWait {
+        CountedWait(scoreboard & 7 | most.min(Self::MOST) << 3)
+    }
+
+    /// The scoreboard, and how many may hold it.
+    #[inline]
+    pub fn get(self) -> Option<(usize, u16)> {
+        (self.0 != 0).then(|| (usize::from(self.0 & 7), u16::from(self.0 >> 3)))
+    }
 }
 
 /// Scoreboards of a warp in machine code: the six of control words, and one that instructions of code that is not scheduled hold until

@@ -42,4 +42,6 @@ pub struct ProgramOutcome {
     pub launches_refused: u64,
     /// The first of them, and why.
     pub first_refused: Option<String>,
+    /// Have kernels accessed memory of other GPUs than their own?
+    pub peer_accessed: bool,
 }

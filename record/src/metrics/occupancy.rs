@@ -96,11 +96,15 @@ impl Occupancy {
 mod tests {
     use super::*;
     use crate::sample::record;
-    use balar_protocol::{Frequency, SmResources};
+    use balar_protocol::{CarveOuts, Frequency, SmResources};
 
     /// An SM of a V100.
-    const V100: SmCapability =
-        SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock: Frequency::from_hertz(1_312_000_000) };
+    const V100: SmCapability = SmCapability {
+        resources: SmResources::VOLTA,
+        cta_slots: 32,
+        carve_outs: CarveOuts::NONE,
+        clock: Frequency::from_hertz(1_312_000_000),
+    };
 
     /// CTAs and their limit, as NVIDIA's occupancy calculator gives them for compute capability 7.0.
     #[test]

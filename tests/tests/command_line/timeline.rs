@@ -226,8 +226,8 @@ fn a_name_that_ends_in_gz_gives_a_packed_trace_and_kernels_alone_are_less() {
 
 #[test]
 fn what_has_not_ended_when_a_run_is_ended_says_so() {
-    // The kernel of this run starts at 196.06 us and ends at 200.08 us.
-    let run = completed(V100, "vectoradd", &["--stop-at", "198 us"]);
+    // The kernel of this run starts at 320.9 us and ends at 324.6 us.
+    let run = completed(V100, "vectoradd", &["--stop-at", "322.5 us"]);
     let timeline = run.timeline();
     kernels_agree_in_number(&run, &timeline);
     let end = run.simulated_ps() / 1000;

@@ -118,6 +118,49 @@ fn a_program_that_cannot_run_is_a_failure_of_its_run() {
     assert!(called.stdout.contains("0 of 1 runs"), "{}", called.stdout);
 }
 
+/// A folder whose `runner` runs a built-in workload on the simulated node, and then does `rest`.
+fn folder_of_runner(rest: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runner = folder.path().join("runner");
+    let text =
+        format!("#!/bin/sh\n{} lud:size=64 --repeat 1 || exit\n{rest}\n", env!("CARGO_BIN_EXE_hardware-under-test"));
+    fs::write(&runner, text).expect("written");
+    fs::set_permissions(&runner, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    folder
+}
+
+/// A row's program is run in its folder with its arguments, and its figure is the one that it prints.
+#[test]
+fn a_program_of_a_folder_prints_its_figure() {
+    let folder = folder_of_runner("echo \"kernel=$2 time_ms = 0.004\"; test -x ./runner");
+    let arguments = ["validate", "hardware", "--program", "vector_add 262144", "--format", "csv", "--programs"];
+    let called = call_in(folder.path(), &[&arguments[..], &["."]].concat());
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{}", called.stdout);
+    let rows = rows(&called.stdout);
+    let expected = ["titanv", "vector_add 262144", "titanv_node", "time_ms", "0.004", "0.00429", "ms"];
+    assert_eq!(rows[0][..7], expected, "{rows:?}");
+    // The program of the other card is not there.
+    assert_eq!((rows.len(), &*rows[1][0], &*rows[1][2]), (2, "rtx2080ti", "recorded"), "{rows:?}");
+    let table = call_in(folder.path(), &[&arguments[..4], &["--programs", "."]].concat()).stdout;
+    let text = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("runner_sm75. The rows keep their recorded figures."), "{table}");
+}
+
+#[test]
+fn a_program_of_a_folder_that_fails_or_prints_no_figure_is_named_with_its_row() {
+    let arguments = ["validate", "hardware", "titanv", "--program", "vector_add 262144", "--programs", "."];
+    for (rest, why) in [
+        ("echo time_ms: 4", "it printed no `time_ms=NUMBER`; its last lines: "),
+        ("echo no memory; exit 7", "no memory"),
+    ] {
+        let called = call_in(folder_of_runner(rest).path(), &arguments);
+        assert_eq!(called.code, 1, "{}", called.stderr);
+        assert!(called.stderr.starts_with("error: vector_add 262144 on titanv_node: run "), "{}", called.stderr);
+        assert!(called.stderr.contains(why), "{}", called.stderr);
+        assert!(called.stdout.contains("0 of 1 runs"), "{}", called.stdout);
+    }
+}
+
 /// The clocks of the stand-in: shown, and compared with nothing.
 #[test]
 fn shock_is_never_counted_as_lulesh() {
@@ -318,6 +361,9 @@ fn mistakes_name_what_is_right() {
         ("validate_unknown_program", &["validate", "uvm", "hardware", "--program", "quicksort"]),
         ("validate_lulesh_without_its_study", &["validate", "uvm", "--lulesh", "./lulesh"]),
         ("validate_lulesh_open_quote", &["validate", "balar", "--lulesh", "./lulesh 'a"]),
+        ("validate_programs_without_their_study", &["validate", "uvm", "--programs", "/"]),
+        ("validate_programs_nowhere", &["validate", "hardware", "--programs", "/nowhere"]),
+        ("validate_programs_no_folder", &["validate", "hardware", "--programs", "/dev/null"]),
         ("validate_threads_0", &["validate", "uvm", "--threads", "0"]),
         ("validate_output_without_a_study", &["validate", "--output", "out"]),
         ("validate_unwritable_folder", &["validate", "uvm", "--output", "/dev/null/out"]),

@@ -1,8 +1,8 @@
 //! Kinds of units of a user's own that provide the parts of a GPU: nothing knows units by the names of their kinds.
 
 use balar_actors::catalogue::{
-    BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, SmCapability, SmResources, Surroundings,
-    UnitDefinition, nothing,
+    BuildContext, BuildError, Capability, CarveOuts, ParameterSet, PortDefinition, Role, SmCapability, SmResources,
+    Surroundings, UnitDefinition, nothing,
 };
 use balar_actors::engine::{Inbox, NextWake, Outbox, RunOptions, Unit, Window};
 use balar_actors::gpu::cta_scheduler;
@@ -69,7 +69,7 @@ fn provides_core(text: &str) -> Vec<Capability> {
     let Ok(VectorCoreParameters { clock, threads, contexts }) = ron::from_str(text) else { return Vec::new() };
     // Half a warp of lanes is not used: the threads are fewer than 32 a warp.
     let resources = SmResources { threads, warps: 6, registers: 9000, shared_bytes: 1 << 10, ..SmResources::default() };
-    vec![Capability::Sm(SmCapability { resources, cta_slots: contexts, clock })]
+    vec![Capability::Sm(SmCapability { resources, cta_slots: contexts, carve_outs: CarveOuts::NONE, clock })]
 }
 
 fn provides_cube(text: &str) -> Vec<Capability> {

@@ -70,7 +70,7 @@ fn sms_of_one_gpu_may_differ() {
     let result = verified("stream", STREAM, &["gpu.sm[0].warps=32", "gpu.sm[1].ctas=1"]);
     let of = |path: &'static str| mean_warps(&result, move |location| location.ends_with(path));
     assert!(of(".sm[0]") <= 32.0 && of(".sm[1]") <= 8.0, "{} {}", of(".sm[0]"), of(".sm[1]"));
-    assert!(of(".sm[2]") > 40.0, "{}", of(".sm[2]"));
+    assert!(of(".sm[2]") > 32.0, "{}", of(".sm[2]"));
 }
 
 #[test]
@@ -108,6 +108,10 @@ fn what_the_model_does_not_support_is_refused() {
         ("gpu.sm[*].ctas=65", "expected 1 to 64"),
         ("gpu.sm[*].registers=0", "expected 256 to 1048576"),
         ("gpu.sm[*].shared_carve_outs=[]", "expected at least one size"),
+        (
+            "gpu.sm[*].shared_carve_outs=[\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\",\"8 KiB\"]",
+            "expected at most 16 sizes, found 17",
+        ),
         ("gpu.sm[*].l1_ways=2147483648", "expected 1 to 64"),
         ("gpu.sm[*].instruction_prefetch=4294967295", "expected at most 8192"),
         ("gpu.sm[*].unified_memory=64KiB", "a size is larger than the unified memory"),

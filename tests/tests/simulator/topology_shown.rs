@@ -45,9 +45,23 @@ fn no_comment_of_a_shipped_topology_is_lost() {
             !key.is_empty() && node.contains(&format!(".{key}\": "))
         };
         let lines: Vec<&str> = file(part).lines().collect();
+        // A value may have several lines.
+        let mut replaced = vec![false; lines.len()];
+        for at in (0..lines.len()).filter(|&at| is_set(lines[at])) {
+            let mut depth = 0;
+            for (line, replaced) in lines[at..].iter().zip(&mut replaced[at..]) {
+                let value = line.split("//").next().unwrap_or_default();
+                depth += value.matches(['(', '[']).count();
+                depth -= value.matches([')', ']']).count();
+                *replaced = true;
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
         let is_kept = |&at: &usize| {
-            let value = lines[at..].iter().find(|line| !line.trim_start().starts_with("//"));
-            value.is_none_or(|line| !is_set(line))
+            let value = (at..lines.len()).find(|&at| !lines[at].trim_start().starts_with("//"));
+            value.is_none_or(|value| !replaced[value])
         };
         let kept: Vec<&str> = (0..lines.len()).filter(is_kept).map(|at| lines[at]).collect();
         for comment in comments(node).chain(comments(&kept.join("\n"))) {

@@ -2,8 +2,8 @@
 //!
 //! Launches of one queue (a stream, or a chain of a graph) run one after another; launches of different queues run together, up to a limit.
 //! The CTAs of kernels of higher priority are placed first, and among equal priorities the CTAs of the oldest kernel; younger ones fill the
-//! remaining room. A CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second
-//! CTA.
+//! remaining room, but no SM that has to become empty for the carve-out of an older one (`room.rs`). A CTA goes to the SM with the most
+//! free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
 //!
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
@@ -36,14 +36,15 @@ use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
 use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{
-    Clock, ContextId, Frequency, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES, Message, Payload, PortId, Protocol, SimTime,
+    CarveOutPreference, Clock, ContextId, Frequency, MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES, Message, Payload,
+    PortId, Protocol, SimTime,
 };
 use device_launches::DeviceLaunches;
 use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
 use progress::Progress;
 use serde::{Deserialize, Serialize};
-use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
+use sm_map::{CtaPlace, MAXIMUM_CTA_SLOTS, SmMap, SmMapState, WantedPlace};
 use spans::LaunchSpans;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -246,6 +247,8 @@ struct CtaScheduler {
     sms: SmMap,
     state: State,
     progress: Progress,
+    /// Scratch: what the kernels want that come before one, and whose CTAs have no place.
+    before: Vec<WantedPlace>,
     /// Launches that have ended since it was last asked for them, where the run is watched.
     ended: Option<Vec<LaunchFacts>>,
     /// Where to tell of kernels.
@@ -295,6 +298,7 @@ impl CtaScheduler {
                 late: Vec::new(),
             },
             progress: Progress::default(),
+            before: Vec::new(),
             ended: None,
             timeline: None,
             spans: LaunchSpans::default(),
@@ -485,6 +489,7 @@ impl CtaScheduler {
         // then they are placed when all older CTAs are, and those end whatever happens to these.
         let mut older_are_placed = true;
         let (turn, is_shared) = (self.state.turn, self.is_shared);
+        self.before.clear();
         let is_placed = |kernel: &&mut ResidentKernel| {
             kernel.unplaced > 0 && (is_shared || turn.places(kernel.launch.context)) && kernel.launch.detail.is_timed()
         };
@@ -498,12 +503,18 @@ impl CtaScheduler {
                 retry_cycle = retry_cycle.min(kernel.first_cycle);
                 continue;
             }
-            let Some((port, slot, sub_cores)) = self.sms.place(kernel.launch.id, &kernel.cta_needs) else { continue };
+            let preference = CarveOutPreference::of(&kernel.launch);
+            let wanted = WantedPlace { needs: kernel.cta_needs, preference };
+            let Some(place) = self.sms.place(kernel.launch.id, &wanted, &self.before) else {
+                self.before.push(wanted);
+                continue;
+            };
             let cta = kernel.take_cta();
             if let Some(timeline) = &self.timeline {
                 timeline.lock().ctas_change(now, 1, &kernel.launch);
             }
-            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot, sub_cores };
+            let CtaPlace { port, slot, sub_cores, carve_out } = place;
+            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot, sub_cores, carve_out };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;
             self.progress.timed_cta_begins(&kernel.launch.name);

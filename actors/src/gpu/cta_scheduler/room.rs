@@ -5,6 +5,15 @@
 //! So a CTA's warps spread evenly, and warps of one number in their CTAs do, too. That the first warps of all CTAs are not on one sub-core
 //! is known of a Quadro GV100: in `binomialOptions`, whose first warp has four times the work of each other, its cycles are less than one
 //! sub-core's FMA pipe would need for all first warps (AccelWattch, hw_perf.csv).
+//!
+//! **Carve-outs.** Where shared memory and the L1 share their memory, each launch has a carve-out that it would run with
+//! (`SmCapability::carve_out`). An empty SM takes that of the CTA that comes. While CTAs are there it changes nothing: a CTA joins them where
+//! the carve-out is at least its launch's own, and where it is smaller waits until the SM is empty, for a launch that began with too small a
+//! one would keep it while its CTAs follow each other. "Launching a kernel with a different preference than the most recent preference
+//! setting may insert a device-side synchronization point" (CUDA Runtime API, `cudaFuncSetCacheConfig`); and "the driver may choose a
+//! different configuration if required to execute the function or to avoid thrashing" (CUDA C++ Programming Guide, compute capability
+//! 7.x). So that the SM does become empty, CTAs of launches that come later in order do not join there meanwhile. Which of them a driver
+//! lets join is not published.
 
 use crate::catalogue::{CtaNeeds, SmResources};
 use balar_protocol::{MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES};
@@ -14,7 +23,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
     threads: u32,
-    shared_bytes: u32,
+    ctas: u32,
+    /// Bytes of shared memory that CTAs have, of those of the carve-out.
+    shared_taken: u32,
+    /// That of the CTA that came to the empty SM last.
+    carve_out: u32,
     /// Free warp slots by sub-core; none where the SM has no such sub-core.
     warps: [u32; MAXIMUM_SUB_CORES],
     /// Free registers by register file; none where the SM has no such file.
@@ -69,7 +82,8 @@ impl Room {
         let sub_cores = (0..sm.sub_cores).zip(&mut warps);
         sub_cores.for_each(|(sub_core, free)| *free = sm.warps_of_sub_core(sub_core));
         registers.iter_mut().take(sm.register_files as usize).for_each(|free| *free = sm.registers_of_file());
-        Room { threads: sm.threads, shared_bytes: sm.shared_bytes, warps, registers, turn: Turn::default() }
+        let turn = Turn::default();
+        Room { threads: sm.threads, ctas: 0, shared_taken: 0, carve_out: sm.shared_bytes, warps, registers, turn }
     }
 
     /// Warps that no CTA has.
@@ -88,18 +102,33 @@ impl Room {
 
     /// Is what a CTA needs there?
     pub fn holds(&self, sm: &SmResources, needs: &CtaNeeds) -> bool {
+        let shared_bytes = if self.ctas == 0 { sm.shared_bytes } else { self.carve_out - self.shared_taken };
         self.threads >= needs.threads
-            && self.shared_bytes >= sm.allocated_shared(needs)
+            && shared_bytes >= sm.allocated_shared(needs)
             && self.warps_with_registers(sm, needs.registers_of_warp) >= needs.warps
     }
 
-    /// A CTA takes what it needs, which is there. Gives the sub-core of each of its warps, too.
-    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds) -> (Taken, Box<[u8]>) {
+    /// Has the SM a carve-out of so many bytes or more, or can it have one for a CTA that comes now?
+    pub fn can_have(&self, carve_out: u32) -> bool {
+        self.ctas == 0 || self.carve_out >= carve_out
+    }
+
+    /// Bytes of shared memory that the SM has for its CTAs.
+    pub fn carve_out(&self) -> u32 {
+        self.carve_out
+    }
+
+    /// A CTA of a launch with that carve-out takes what it needs, which is there. Gives the sub-core of each of its warps, too.
+    pub fn take(&mut self, sm: &SmResources, needs: &CtaNeeds, carve_out: u32) -> (Taken, Box<[u8]>) {
         let CtaNeeds { threads, registers_of_warp, .. } = *needs;
         let mut taken =
             Taken { threads, shared_bytes: sm.allocated_shared(needs), registers_of_warp, ..Taken::default() };
+        if self.ctas == 0 {
+            self.carve_out = carve_out;
+        }
+        self.ctas += 1;
         self.threads -= threads;
-        self.shared_bytes -= taken.shared_bytes;
+        self.shared_taken += taken.shared_bytes;
         let sub_cores = (0..needs.warps).map(|warp| self.take_warp(sm, &mut taken, warp)).collect();
         self.turn.advance(needs.warps, sm.sub_cores.max(1));
         (taken, sub_cores)
@@ -123,8 +152,9 @@ impl Room {
 
     /// A CTA gives back what it took.
     pub fn give(&mut self, taken: &Taken) {
+        self.ctas -= 1;
         self.threads += taken.threads;
-        self.shared_bytes += taken.shared_bytes;
+        self.shared_taken -= taken.shared_bytes;
         for (free, warps) in self.warps.iter_mut().zip(taken.warps) {
             *free += u32::from(warps);
         }
@@ -149,7 +179,7 @@ mod tests {
 
     /// What CTAs of one kind take until there is no room for another.
     fn fill(room: &mut Room, sm: &SmResources, needs: &CtaNeeds) -> Vec<(Taken, Box<[u8]>)> {
-        std::iter::from_fn(|| room.holds(sm, needs).then(|| room.take(sm, needs))).collect()
+        std::iter::from_fn(|| room.holds(sm, needs).then(|| room.take(sm, needs, sm.shared_bytes))).collect()
     }
 
     /// As many CTAs of one kind go in one after another as the rule of occupancy says, and all is there again when they are gone.
@@ -168,6 +198,30 @@ mod tests {
                 assert_eq!(room, Room { turn: room.turn, ..Room::of(&sm) });
             }
         }
+    }
+
+    #[test]
+    fn an_sm_changes_its_carve_out_when_it_is_empty() {
+        let (sm, needs) = (sm(4), CtaNeeds::of_threads(64, 16, 4 << 10));
+        let mut room = Room::of(&sm);
+        let [small, large] = [16 << 10, 64 << 10];
+        assert!(room.can_have(small) && room.can_have(large));
+        let (first, _) = room.take(&sm, &needs, small);
+        assert!(room.can_have(small) && !room.can_have(large));
+        let rest: Vec<Taken> =
+            std::iter::from_fn(|| room.holds(&sm, &needs).then(|| room.take(&sm, &needs, small).0)).collect();
+        assert_eq!((rest.len(), room.carve_out()), (3, small), "four of 4 KiB have room in 16 KiB");
+        rest.iter().for_each(|taken| room.give(taken));
+        assert!(!room.can_have(large), "one CTA is there");
+        room.give(&first);
+        let (first, _) = room.take(&sm, &needs, large);
+        // One of a smaller carve-out joins, and the SM keeps its own.
+        assert!(room.can_have(small));
+        let (second, _) = room.take(&sm, &needs, small);
+        room.give(&first);
+        assert_eq!(room.carve_out(), large);
+        room.give(&second);
+        assert_eq!(room, Room { turn: room.turn, carve_out: large, ..Room::of(&sm) });
     }
 
     /// Two kinds of warps, of 10,240 and of 6,144 registers: of the second, each file of 16,384 has room for one beside one of the first.

@@ -2,8 +2,8 @@
 
 use super::room::{Room, Taken};
 use crate::catalogue::{CtaNeeds, SmCapability};
-use balar_protocol::PortId;
 use balar_protocol::cuda::LaunchId;
+use balar_protocol::{CarveOutPreference, PortId};
 use serde::{Deserialize, Serialize};
 
 /// CTA slots that an SM can have: they are kept in one word.
@@ -25,6 +25,41 @@ pub(super) struct SmMapState {
     sms: Vec<SmState>,
     /// Where the search for the next SM begins: behind the last one chosen.
     next: u32,
+}
+
+/// What a CTA of a launch wants of an SM.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedPlace {
+    pub needs: CtaNeeds,
+    pub preference: CarveOutPreference,
+}
+
+impl WantedPlace {
+    /// The carve-out of the launch on such an SM.
+    fn carve_out_on(&self, sm: &SmCapability) -> u32 {
+        sm.carve_out(&self.needs, self.preference)
+    }
+}
+
+/// What a CTA has got.
+#[derive(Debug)]
+pub(super) struct CtaPlace {
+    /// The port of its SM.
+    pub port: PortId,
+    /// Its slot there.
+    pub slot: u16,
+    /// The sub-core of each of its warps.
+    pub sub_cores: Box<[u8]>,
+    /// The SM's shared memory.
+    pub carve_out: u32,
+}
+
+/// Does an SM with this room take a CTA now that is wanted there, after launches that wait?
+fn takes(sm: &SmCapability, room: &Room, wanted: &WantedPlace, before: &[WantedPlace]) -> bool {
+    // An SM that a launch never fits on does not become empty for it.
+    let before = before.iter().filter(|launch| sm.resources.holds(&launch.needs));
+    room.holds(&sm.resources, &wanted.needs)
+        && before.chain([wanted]).all(|launch| room.can_have(launch.carve_out_on(sm)))
 }
 
 /// The table.
@@ -88,9 +123,9 @@ impl SmMap {
         self.state.sms[sm].slots.len() as u32
     }
 
-    /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals: gives its SM, its
-    /// slot, and the sub-core of each of its warps. `None` where it fits nowhere.
-    pub fn place(&mut self, launch: LaunchId, wanted: &CtaNeeds) -> Option<(PortId, u16, Box<[u8]>)> {
+    /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals: gives its place
+    /// there. `None` where it fits nowhere. SMs that are to become empty for one of the launches that come before take no CTA until they are.
+    pub fn place(&mut self, launch: LaunchId, wanted: &WantedPlace, before: &[WantedPlace]) -> Option<CtaPlace> {
         let SmMapState { sms, next } = &mut self.state;
         let (count, first) = (sms.len(), *next as usize);
         let mut best: Option<(usize, u32)> = None;
@@ -98,7 +133,7 @@ impl SmMap {
         for index in order {
             let sm = &sms[index];
             let better = best.is_none_or(|(_, warps)| sm.free.warps() > warps);
-            if better && sm.free_slots != 0 && sm.free.holds(&self.provides[index].resources, wanted) {
+            if better && sm.free_slots != 0 && takes(&self.provides[index], &sm.free, wanted, before) {
                 best = Some((index, sm.free.warps()));
             }
         }
@@ -107,9 +142,10 @@ impl SmMap {
         let sm = &mut sms[index];
         let slot = sm.free_slots.trailing_zeros();
         sm.free_slots &= sm.free_slots - 1;
-        let (taken, sub_cores) = sm.free.take(&self.provides[index].resources, wanted);
+        let provides = &self.provides[index];
+        let (taken, sub_cores) = sm.free.take(&provides.resources, &wanted.needs, wanted.carve_out_on(provides));
         sm.slots[slot as usize] = (launch, taken);
-        Some((self.ports[index], slot as u16, sub_cores))
+        Some(CtaPlace { port: self.ports[index], slot: slot as u16, sub_cores, carve_out: sm.free.carve_out() })
     }
 
     /// Frees `slot` of the SM at `port`. False where it does not run `launch`: it was aborted before its completion came.

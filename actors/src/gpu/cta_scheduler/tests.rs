@@ -1,13 +1,14 @@
 //! Drives a scheduler with two SMs whose ends the test plays.
 
 use super::*;
-use crate::catalogue::SmResources;
+use crate::catalogue::{CarveOuts, SmResources};
 use crate::engine::Bench;
 use crate::test_support::{Arrival, Numbers, check_cuts_and_states};
 use balar_protocol::cta::FunctionalEnd;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::{Detail, ProcessId};
 
+mod carve_outs;
 mod device_launches;
 
 const COMMAND: PortId = PortId(0);
@@ -15,7 +16,8 @@ const WINDOW: SimTime = SimTime(15_000);
 
 /// An SM of a V100.
 fn sm() -> SmCapability {
-    SmCapability { resources: SmResources::VOLTA, cta_slots: 32, clock: "1 GHz".parse().expect("a frequency") }
+    let clock = "1 GHz".parse().expect("a frequency");
+    SmCapability { resources: SmResources::VOLTA, cta_slots: 32, carve_outs: CarveOuts::NONE, clock }
 }
 
 /// A scheduler at 1 GHz with `sms` SMs of a V100 at ports 1.., wires of 20 ns.
@@ -42,6 +44,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,
+        preferred_carve_out: None,
         registers_per_thread: 16,
         local_bytes: 0,
         parameters: Arc::new([]),

@@ -481,7 +481,10 @@ impl L2Slice {
         let L2SliceParameters { atomic_operations_per_cycle, same_line_atomic_interval, atomic_latency, .. } =
             self.parameters;
         let State { answers, atomic_free, last_atomic, counters, by_launch, .. } = &mut self.state;
-        let sector_bytes = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
+        let mut data = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
+        if request.kind == MemoryKind::Store {
+            data = self.parameters.data_of_store(request);
+        }
         if request.kind.updates() {
             let mut start = ready.max(*atomic_free);
             if last_atomic.0 == request.line {
@@ -491,13 +494,17 @@ impl L2Slice {
             *atomic_free = start + cycles.max(1);
             *last_atomic = (request.line, start + u64::from(same_line_atomic_interval));
             (source, ready) = (Source::Atomic, *atomic_free - 1 + u64::from(atomic_latency));
+            // What the unit of atomics reads and writes is in its own rate.
+            if !request.kind.returns_data() {
+                data = SECTOR_BYTES;
+            }
         }
-        let busy = sector_bytes.div_ceil(u64::from(self.parameters.bytes_per_cycle));
+        let busy = data.div_ceil(u64::from(self.parameters.bytes_per_cycle));
         counters.data_busy_cycles += busy;
         by_launch.of(request.launch).data_busy_cycles += busy;
         let Found { hits, fetched, served_by } = found;
         let response = MemoryResponse { fetched_sectors: fetched, ..request.response(hits, served_by) };
-        answers.push(source, ready, sector_bytes.max(SECTOR_BYTES), response);
+        answers.push(source, ready, data.max(SECTOR_BYTES), response);
     }
 
     /// A fill or the acknowledgement of a write-back arrives.

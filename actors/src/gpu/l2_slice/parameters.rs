@@ -4,7 +4,7 @@ use super::sets::MOST_WAYS;
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::gpu::CachesBetweenKernels;
 use crate::interleave::AddressBits;
-use balar_protocol::memory::LINE_BYTES;
+use balar_protocol::memory::{LINE_BYTES, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bytes, Frequency};
 
 crate::parameters! {
@@ -39,6 +39,12 @@ crate::parameters! {
         /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle; 1775 were measured)
         #[range(PER_CYCLE)]
         bytes_per_cycle: u32 = "64",
+        /// bytes a cycle of stores, by what they carry in whole sectors, while others move `bytes_per_cycle`; 0 = as others, by the sectors they touch
+        #[range(..=*PER_CYCLE.end())]
+        store_bytes_per_cycle: u32 = "0",
+        /// cycles that a store which writes a part of a sector takes the data array at least: the sector is read, and written whole
+        #[range(..=1000)]
+        partial_store_cycles: u32 = "0",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
         fetch_granularity: Bytes = r#""64 B""#,
         /// lines that may have fills under way
@@ -77,6 +83,17 @@ impl L2SliceParameters {
     /// Bytes of a set.
     pub(super) fn set_bytes(&self) -> u64 {
         u64::from(self.ways.max(1)) * LINE_BYTES
+    }
+
+    /// The bytes that others could move while a store has the data array.
+    pub(super) fn data_of_store(&self, store: &MemoryRequest) -> u64 {
+        let rate = u64::from(self.bytes_per_cycle);
+        let data = match u64::from(self.store_bytes_per_cycle) {
+            0 => u64::from(sector_count(store.sectors)) * SECTOR_BYTES,
+            of_stores => u64::from(store.data_bytes).next_multiple_of(SECTOR_BYTES) * rate / of_stores,
+        };
+        let writes_whole_sectors = store.sectors == store.full_sectors();
+        if writes_whole_sectors { data } else { data.max(rate * u64::from(self.partial_store_cycles)) }
     }
 
     /// How many sets it has.

@@ -84,6 +84,28 @@ fn loads_of_a_line_under_way_merge() {
 }
 
 #[test]
+fn stores_and_reductions_take_the_data_array_as_the_parameters_say() {
+    let (mut unit, mut bench) = slice(
+        "bytes_per_cycle: 64, store_bytes_per_cycle: 32, partial_store_cycles: 3, lookups_per_cycle: 4, \
+         atomic_operations_per_cycle: 32, atomic_latency: 0, same_line_atomic_interval: 0",
+    );
+    let word = |id| MemoryRequest { written_words: 1, data_bytes: 4, ..store(0x200, id, 0b0001) };
+    let reduction = MemoryRequest { kind: MemoryKind::Reduction, operations: 32, ..store(0x100, 4, 0b1111) };
+    let warm_up = [store(0, 0, 0b1111), store(0x100, 0, 0b1111), store(0x200, 0, 0b1111)];
+    warm_up.into_iter().for_each(|line| bench.deliver(SimTime(NS), CROSSBAR, request(line)));
+    run(&mut unit, &mut bench, 100, 0, 200);
+    let asked = [store(0, 1, 0b1111), word(2), load(0, 3, 0b1111), reduction, load(0, 5, 0b0001)];
+    asked.into_iter().for_each(|line| bench.deliver(SimTime(201 * NS), CROSSBAR, request(line)));
+    let sent = run(&mut unit, &mut bench, 100, 200, 400);
+    let mut answers: Vec<(u64, u32)> = responses(&sent).iter().map(|(time, _, r)| (time.0 / NS, r.id)).collect();
+    answers.sort_unstable_by_key(|(_, id)| *id);
+    let first = answers[0].0;
+    let after: Vec<u64> = answers.iter().map(|(time, _)| time - first).collect();
+    // A line that is stored takes 4 cycles, a word 3, a line that is loaded 2; a reduction's acknowledgement takes half a cycle.
+    assert_eq!(after, [0, 4, 7, 9, 9]);
+}
+
+#[test]
 fn stores_fetch_nothing_and_what_they_leave_out_is_fetched_when_it_is_read() {
     let (mut unit, mut bench) = slice("");
     let part = |id, words| MemoryRequest { written_words: words, data_bytes: 16, ..store(0x80, id, 0b0100) };

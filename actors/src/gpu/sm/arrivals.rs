@@ -5,19 +5,19 @@ use super::device_runtime;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::profile::{self, Profile};
-use super::progress::{Sm, Specification, State, Step};
+use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
 use super::warps::{Acknowledged, Place, SubCores};
-use crate::catalogue::{CtaNeeds, InstructionProfiles};
+use crate::catalogue::InstructionProfiles;
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
 use balar_isa::machine::LaunchFacts;
 use balar_isa::program::Program;
 use balar_protocol::Payload;
 use balar_protocol::cta::{CtaLaunch, CtaMessage};
-use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, ProgramId};
+use balar_protocol::cuda::{FaultCause, KernelFault, ProgramId};
 use balar_protocol::memory::MemoryMessage;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl<P: Profile> Sm<P> {
     /// The scheduler has placed a CTA here.
     fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
-        let &CtaLaunch { ref launch, cta, slot, ref sub_cores } = command;
+        let &CtaLaunch { ref launch, cta, slot, ref sub_cores, carve_out } = command;
         if let Some(timeline) = &mut self.wiring.timeline {
             timeline.begins(command, cycle);
         }
@@ -46,10 +46,14 @@ impl<P: Profile> Sm<P> {
             self.state.launch = launch.id;
             // Memory that an earlier kernel could access may have been freed since.
             self.state.recent = RecentRanges::default();
-            self.configure_l1(launch);
+            self.state.pipe.empty_l1();
             if self.specification.flushes_caches {
                 self.state.front_end.flush_caches();
             }
+        }
+        if self.state.warps.resident_ctas() == 0 {
+            // The L1 has what shared memory leaves. Lines that are on their way for a CTA that has ended come to the L1 as it is then.
+            self.state.pipe.resize_l1(self.specification.unified_memory.saturating_sub(u64::from(carve_out)));
         }
         if !self.state.warps.profile.knows(launch.code.id()) {
             self.profile_code((launch.code.id(), &program));
@@ -96,18 +100,6 @@ impl<P: Profile> Sm<P> {
         for code in own.codes() {
             profiles.add(self.wiring.gpu, code.program, code.counts());
         }
-    }
-
-    /// Shared memory takes the smallest carve-out in which as many CTAs fit as the SM's other limits allow; the L1 has the rest,
-    /// and starts empty, as it does between kernels.
-    fn configure_l1(&mut self, launch: &KernelLaunch) {
-        let Specification { provides, unified_memory, carve_outs, .. } = &self.specification;
-        let (sm, cta) = (&provides.resources, CtaNeeds::of_cta(launch));
-        let resident = provides.cta_slots.min(sm.by_warps(&cta)).min(sm.by_registers(&cta)).max(1);
-        let wanted = u64::from(launch.shared_bytes) * u64::from(resident);
-        let largest = carve_outs.last().copied().unwrap_or(0);
-        let carve_out = carve_outs.iter().copied().find(|&size| size >= wanted).unwrap_or(largest);
-        self.state.pipe.resize_l1(unified_memory - carve_out);
     }
 
     /// Prefetches into the host's cache the data that the answers of the window will need.

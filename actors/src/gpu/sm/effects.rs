@@ -8,6 +8,7 @@ use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::WarpSet;
 use super::warps::copies::{Arrival, End};
+use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use crate::engine::Outbox;
@@ -185,9 +186,15 @@ impl<P: Profile> Sm<P> {
         let cycle = step.now.cycle;
         match effect {
             Effect::Barrier(arrival) => {
-                if let Some(resume) = self.arrive(warp, pc, &arrival, step) {
-                    self.state.warps.warp_mut(warp).stall = Stall::Barrier;
-                    return Some(next.max(resume));
+                if let Some((completion, resume)) = self.arrive(warp, pc, &arrival, step) {
+                    if self.specification.check_hazards && !self.has_all_warps(warp, pc, completion, step) {
+                        return None;
+                    }
+                    self.release_barrier(self.state.warps.cta_of(warp), completion, resume, step);
+                    if arrival.kind != BarrierKind::Arrive {
+                        self.state.warps.warp_mut(warp).stall = Stall::Barrier;
+                        return Some(next.max(resume));
+                    }
                 }
             }
             Effect::Fence => {
@@ -199,13 +206,17 @@ impl<P: Profile> Sm<P> {
             }
             Effect::Exit { mask } => {
                 let cta = self.state.warps.cta_of(warp);
-                self.state.warps.cta(cta).exit(mask.count_ones());
+                let has_ended = self.state.warps.context(warp).state().is_finished();
+                self.state.warps.cta(cta).exit(mask.count_ones(), has_ended);
                 let mut barrier = 0;
                 while let Some(completion) = self.state.warps.cta(cta).next_completion(barrier) {
                     barrier = completion.barrier + 1;
+                    if self.specification.check_hazards && !self.has_all_warps(warp, pc, completion, step) {
+                        return None;
+                    }
                     self.release_barrier(cta, completion, cycle + self.specification.barrier_latency, step);
                 }
-                if self.state.warps.context(warp).state().is_finished() {
+                if has_ended {
                     self.finish_warp(warp, cycle + 1, step.out);
                     return None;
                 }
@@ -250,7 +261,8 @@ impl<P: Profile> Sm<P> {
         let cta = self.state.warps.cta_of(warp);
         count_access(&mut self.state.warps.cta(cta).counters, space, kind);
         if mask == 0 {
-            self.set_results_in_order(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+            let ready = self.enter_pipe_empty(warp, space, cycle);
+            self.set_results_in_order(warp, pc, ready);
             return;
         }
         if matches!(space, Space::Constant | Space::Parameter) {
@@ -304,6 +316,20 @@ impl<P: Profile> Sm<P> {
         let known = (ready != Ready::PENDING).then(|| ready.cycle());
         let in_order = context.image_reads.issued(pc, known);
         self.set_results(warp, pc, in_order.map_or(Ready::PENDING, |cycle| Ready::at(cycle, Stall::LongScoreboard)));
+    }
+
+    /// Gives the last step's access, which no lane makes, to the memory pipe; one to constants goes another way, and has nothing to do there.
+    fn enter_pipe_empty(&mut self, warp: usize, space: Space, cycle: u64) -> Ready {
+        if matches!(space, Space::Constant | Space::Parameter) {
+            return Ready::at(cycle + 1, Stall::Wait);
+        }
+        let State { warps, pipe, front_end, .. } = &mut self.state;
+        let from = front_end.addresses_from(warp, cycle);
+        let (done, taken) = pipe.accept_empty(&self.specification.pipe, &self.execution.access, (cycle, from));
+        front_end.leaves(&self.specification.front_end, warp, from, taken.first);
+        let (_, _, readiness) = warps.context(warp).parts();
+        let done = if space == Space::Shared { readiness.in_order(done) } else { done };
+        Ready::at(done, Stall::ShortScoreboard)
     }
 
     /// Gives the last step's access to the memory pipe.
@@ -400,19 +426,16 @@ impl<P: Profile> Sm<P> {
         slot.stores_leave = leaves;
     }
 
-    /// The warp arrives at a barrier, behind those whose arrivals the SM's barrier unit still counts: gives the cycle in which it goes on
-    /// where it waits and was the last.
-    fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) -> Option<u64> {
-        let waits = arrival.kind != BarrierKind::Arrive;
-        if waits {
+    /// The warp arrives at a barrier, behind those whose arrivals the SM's barrier unit still counts. Where it was the last, gives the cycle
+    /// in which those that wait there go on.
+    fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) -> Option<(Completion, u64)> {
+        if arrival.kind != BarrierKind::Arrive {
             self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
         }
         let counted = step.now.cycle.max(self.state.barrier_unit_free);
         self.state.barrier_unit_free = counted + self.specification.barrier_interval;
         let completion = self.state.warps.arrive(warp, arrival)?;
-        let resume = counted + self.specification.barrier_latency;
-        self.release_barrier(self.state.warps.cta_of(warp), completion, resume, step);
-        waits.then_some(resume)
+        Some((completion, counted + self.specification.barrier_latency))
     }
 
     /// All lanes of the warp have ended: it leaves when its last store has left the SM, or when its copies and the answers for its

@@ -10,6 +10,7 @@ use balar_isa::interpreter::{
 };
 use balar_isa::program::{CountClass, Program, Timing, lanes};
 use balar_isa::warp::WarpState;
+use balar_protocol::memory::WORD_BYTES;
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Clock, SimTime};
 
@@ -136,16 +137,18 @@ impl Execution {
         effect
     }
 
-    /// A thread's local addresses become addresses of the window in which the warp's lanes lie side by side. Warps are numbered over
-    /// all SMs.
+    /// A thread's local addresses become addresses of the window in which the 32-bit words of the warp's lanes lie side by side ("local
+    /// memory is organized such that consecutive 32-bit words are accessed by consecutive thread IDs", CUDA C++ Programming Guide). What is
+    /// larger lies side by side as a whole, which are the same lines. Warps are numbered over all SMs.
     pub fn interleave_local(&mut self, warp_number: u64, lane_bytes: u32) {
-        let bytes = u64::from(self.access.bytes);
+        let unit = u64::from(self.access.bytes).max(WORD_BYTES);
         let lane_bytes = u64::from(lane_bytes).next_multiple_of(16);
         let base = LOCAL_WINDOW + warp_number * 32 * lane_bytes.next_multiple_of(128);
         // Lanes that take no part have anything for an address.
         for lane in lanes(self.access.mask) {
             let address = &mut self.access.addresses[lane];
-            *address = base + *address * 32 + lane as u64 * bytes;
+            let within = *address & (unit - 1);
+            *address = base + (*address - within) * 32 + lane as u64 * unit + within;
         }
     }
 }
@@ -211,4 +214,31 @@ pub fn count_access(counters: &mut CtaCounters, space: Space, kind: AccessKind) 
         (AccessKind::Load | AccessKind::Store, Space::Constant | Space::Parameter) => return,
     };
     *counter += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use balar_isa::program::LANES;
+
+    /// The addresses of lanes 0, 1 and 31 of a warp whose lanes all access one local address.
+    fn interleaved(address: u64, bytes: u8) -> [u64; 3] {
+        let mut execution = Execution::new();
+        let access = MemoryAccess { mask: u32::MAX, bytes, addresses: [address; LANES], ..MemoryAccess::default() };
+        execution.access = access;
+        execution.interleave_local(0, 64);
+        [0, 1, 31].map(|lane| execution.access.addresses[lane] - LOCAL_WINDOW)
+    }
+
+    #[test]
+    fn words_of_local_memory_lie_side_by_side() {
+        assert_eq!(interleaved(0, 4), [0, 4, 124]);
+        assert_eq!(interleaved(8, 4), [256, 260, 380]);
+        // Bytes and halves are where their words are.
+        assert_eq!(interleaved(1, 1), [1, 5, 125]);
+        assert_eq!(interleaved(10, 2), [258, 262, 382]);
+        // Two and four words are in the same two and four lines.
+        assert_eq!(interleaved(8, 8), [256, 264, 504]);
+        assert_eq!(interleaved(16, 16), [512, 528, 1008]);
+    }
 }

@@ -1,12 +1,12 @@
 //! The topology's parameters of an SM.
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, INTERVAL, PER_CYCLE};
-use crate::catalogue::{ParameterSet, PeakRate, Problems, SmCapability, SmResources};
+use crate::catalogue::{CarveOuts, ParameterSet, PeakRate, Problems, SmCapability, SmResources};
 use crate::gpu::CachesBetweenKernels;
 use balar_isa::program::{LatencyClass, MATRIX_PASS, Pipe};
-use balar_protocol::MAXIMUM_REGISTER_FILES;
 use balar_protocol::memory::SECTOR_BYTES;
 use balar_protocol::{Bytes, Frequency};
+use balar_protocol::{MAXIMUM_CARVE_OUTS, MAXIMUM_REGISTER_FILES};
 use serde::Deserialize;
 
 /// Which ready warp a sub-core issues.
@@ -61,7 +61,7 @@ pub struct Latencies {
     pub constant_load: u32,
     /// From a branch to the next instruction of the warp.
     pub branch: u32,
-    /// Shuffle, vote, match.
+    /// Shuffle, match.
     pub exchange: u32,
     /// Machine code: moves, constants and votes of the uniform datapath. Source of the default: the smallest distance that ptxas 13.5 keeps
     /// for sm_75 between `ULDC`, `UMOV` or `VOTEU` and a reader of their results.
@@ -333,6 +333,12 @@ crate::parameters! {
         /// cycles from the issue of a shared-memory load to a dependent issue
         #[range(CYCLES)]
         shared_latency: u32,
+        /// cycles that a wavefront of shared memory takes
+        #[range(1..=1000)]
+        shared_wavefront_cycles: u32 = "1",
+        /// further cycles that a store to shared memory takes
+        #[range(..=1000)]
+        shared_store_cycles: u32 = "0",
         /// cycles that an atomic on shared memory takes for each lane of the bank that most of its lanes name
         #[range(1..=1000)]
         shared_update_interval: u32 = "2",
@@ -398,7 +404,8 @@ impl SmParameters {
             shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
             ..SmResources::default()
         };
-        SmCapability { resources, cta_slots: self.ctas, clock: self.clock }
+        let sizes = self.shared_carve_outs.iter().map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
+        SmCapability { resources, cta_slots: self.ctas, carve_outs: CarveOuts::new(sizes), clock: self.clock }
     }
 
     /// The most work that its lanes and banks can do in a second.
@@ -450,7 +457,10 @@ impl SmParameters {
         check(even, "warps", "expected a multiple of the number of sub-cores");
         let active = self.warps == 0 || (1..=self.warps).contains(&self.active_warps);
         check(active, "active_warps", "expected 1 to the number of warps");
-        check(!self.shared_carve_outs.is_empty(), "shared_carve_outs", "expected at least one size");
+        let count = self.shared_carve_outs.len();
+        check(count > 0, "shared_carve_outs", "expected at least one size");
+        let most = format!("expected at most {MAXIMUM_CARVE_OUTS} sizes, found {count}");
+        check(count <= MAXIMUM_CARVE_OUTS, "shared_carve_outs", &most);
         let fits = self.shared_carve_outs.iter().all(|&size| size <= self.unified_memory);
         check(fits, "shared_carve_outs", "a size is larger than the unified memory");
         let is_page = |bytes: Bytes| bytes.0.is_power_of_two() && bytes.0 >= 4096;

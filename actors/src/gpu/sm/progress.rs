@@ -48,8 +48,6 @@ pub(super) struct Specification {
     pub(super) flushes_caches: bool,
     pub(super) unified_memory: u64,
     pub(super) provides: SmCapability,
-    /// Sizes of shared memory, ascending.
-    pub(super) carve_outs: Vec<u64>,
 }
 
 /// The place of an SM, and its wiring.
@@ -172,8 +170,6 @@ impl<P: Profile> Sm<P> {
         (memory, writer): (Arc<DeviceMemory>, Writer),
     ) -> Self {
         let port = |name| context.ports.get(name).unwrap_or_default();
-        let mut carve_outs: Vec<u64> = parameters.shared_carve_outs.iter().map(|size| size.0).collect();
-        carve_outs.sort_unstable();
         let mut warps = Warps::new(parameters.warps, parameters.ctas);
         if context.surroundings.watches_launches {
             warps.keep_by_launch();
@@ -191,7 +187,6 @@ impl<P: Profile> Sm<P> {
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
                 unified_memory: parameters.unified_memory.0,
                 provides: parameters.provides(),
-                carve_outs,
             },
             wiring: Wiring {
                 gpu,
@@ -345,6 +340,22 @@ impl<P: Profile> Sm<P> {
         let Some((lane, what)) = member_mask_hazard(program, state) else { return true };
         let pc = state.pc();
         self.fail(warp, (pc, lane), FaultCause::Hazard(what), cycle, out);
+        false
+    }
+
+    /// Where hazards are checked: an instruction of the warp has completed a barrier. False where warps that the barrier's count asks for
+    /// have ended before they arrived, so that hardware would wait for ever; its kernel has failed.
+    #[cold]
+    pub(super) fn has_all_warps(&mut self, warp: usize, pc: u32, completion: Completion, step: &mut Step) -> bool {
+        let Completion { barrier, missing_warps, .. } = completion;
+        if missing_warps == 0 {
+            return true;
+        }
+        let what =
+            format!("barrier {barrier} waits for {missing_warps} more warps by its count, and no such warp is left");
+        let lanes = self.state.warps.context(warp).state().executed_mask();
+        let lane = lanes.trailing_zeros().min(31) as u8;
+        self.fail(warp, (pc, lane), FaultCause::Hazard(what), step.now.cycle, step.out);
         false
     }
 

@@ -59,7 +59,6 @@ use rand_pcg::Pcg32;
 use record::{BatchRecord, Records};
 use room::{Gpu, SavedGpu};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use tasks::{Step, TaskId, Tasks};
 use timeline::DriverTimeline;
 
@@ -80,21 +79,22 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     build: |text, context| Ok(Box::new(UnifiedMemoryDriver::new(ron::from_str(text)?, context)?)),
 };
 
-/// The driver's thread for faults, of which it has one.
+/// The driver's thread for the faults of a GPU. Each GPU has one: NVIDIA's driver serves each fault buffer by a bottom half of its own
+/// (`isr.bottom_half_q` of a GPU, open-gpu-kernel-modules, `uvm_gpu_isr.c`).
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Worker {
     is_busy: bool,
     /// When the present batch began.
     began: SimTime,
-    /// GPUs with faults, in the order in which they said so.
-    pending: VecDeque<u8>,
-    /// The task that has asked this GPU for its faults.
-    fetching: Option<(TaskId, u8)>,
-    /// A batch was served before: what a process needs once is there.
-    has_served: bool,
+    /// The GPU has said that it has faults, and nobody has asked for them.
+    is_pending: bool,
+    /// The task that has asked the GPU for its faults.
+    fetching: Option<TaskId>,
     /// Pages have come, and no replay yet.
     owes_replay: bool,
-    /// The present batch; its counts of pages are those before it.
+    /// Pages that came to the GPU, and those that were made there.
+    pages_moved: u64,
+    /// The present batch; its pages that moved are those before it.
     record: BatchRecord,
 }
 
@@ -104,7 +104,10 @@ struct State {
     blocks: Blocks,
     gpus: Vec<Gpu>,
     tasks: Tasks,
-    worker: Worker,
+    /// By GPU.
+    workers: Vec<Worker>,
+    /// A batch was served before: what a process needs once is there.
+    has_served: bool,
     random: Pcg32,
     counters: UnifiedMemoryCounters,
     records: Records,
@@ -116,7 +119,8 @@ struct SavedState {
     blocks: Blocks,
     gpus: Vec<SavedGpu>,
     tasks: Tasks,
-    worker: Worker,
+    workers: Vec<Worker>,
+    has_served: bool,
     random: Pcg32,
     counters: UnifiedMemoryCounters,
     records: Records,
@@ -141,8 +145,8 @@ pub struct UnifiedMemoryDriver {
     state: State,
     /// Where to tell of transfers and batches.
     timeline: Option<Kept<DriverTimeline>>,
-    /// Of the present batch.
-    batch_span: tracing::Span,
+    /// Of the present batch of each GPU.
+    batch_spans: Vec<tracing::Span>,
 }
 
 impl UnifiedMemoryDriver {
@@ -186,7 +190,8 @@ impl UnifiedMemoryDriver {
             blocks: Blocks::default(),
             gpus: gpus.collect(),
             tasks: Tasks::default(),
-            worker: Worker::default(),
+            workers: ports.iter().map(|_| Worker::default()).collect(),
+            has_served: false,
             random: Pcg32::seed_from_u64(parameters.seed),
             counters: UnifiedMemoryCounters::default(),
             records: Records::default(),
@@ -194,8 +199,8 @@ impl UnifiedMemoryDriver {
         let reach = Reach::pci_express(ports.len() as u8);
         let host_prefetcher = parameters.prefetcher.build();
         let timeline = DriverTimeline::of(context);
-        let batch_span = tracing::Span::none();
-        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state, timeline, batch_span })
+        let batch_spans = vec![tracing::Span::none(); ports.len()];
+        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state, timeline, batch_spans })
     }
 
     /// The same driver with a prefetcher of one's own, whatever its parameters say: `prefetcher` makes one for each GPU and for the host.
@@ -216,6 +221,11 @@ impl UnifiedMemoryDriver {
             gpu.eviction = eviction();
         }
         self
+    }
+
+    /// The thread for the faults of a GPU.
+    fn worker(&mut self, gpu: u8) -> &mut Worker {
+        &mut self.state.workers[usize::from(gpu)]
     }
 
     fn send_to_gmmu(&self, gpu: u8, message: MigrationMessage, now: SimTime, out: &mut Outbox) {
@@ -337,7 +347,8 @@ impl Unit for UnifiedMemoryDriver {
             blocks: &'a Blocks,
             gpus: Vec<SavedGpu>,
             tasks: &'a Tasks,
-            worker: &'a Worker,
+            workers: &'a [Worker],
+            has_served: bool,
             random: &'a Pcg32,
             counters: &'a UnifiedMemoryCounters,
             records: &'a Records,
@@ -348,7 +359,8 @@ impl Unit for UnifiedMemoryDriver {
             blocks: &self.state.blocks,
             gpus,
             tasks: &self.state.tasks,
-            worker: &self.state.worker,
+            workers: &self.state.workers,
+            has_served: self.state.has_served,
             random: &self.state.random,
             counters: &self.state.counters,
             records: &self.state.records,
@@ -358,17 +370,18 @@ impl Unit for UnifiedMemoryDriver {
 
     fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
         let saved: SavedState = restore_state(state)?;
-        if saved.gpus.len() != self.state.gpus.len() {
+        if saved.gpus.len() != self.state.gpus.len() || saved.workers.len() != self.state.workers.len() {
             return Err(StateError::Mismatch("another number of GPUs".to_owned()));
         }
         for (gpu, saved) in self.state.gpus.iter_mut().zip(saved.gpus) {
             gpu.restore(saved)?;
         }
         self.host_prefetcher.restore(&saved.host_prefetcher)?;
-        let SavedState { blocks, tasks, worker, random, counters, records, .. } = saved;
+        let SavedState { blocks, tasks, workers, has_served, random, counters, records, .. } = saved;
         self.state.blocks = blocks;
         self.state.tasks = tasks;
-        self.state.worker = worker;
+        self.state.workers = workers;
+        self.state.has_served = has_served;
         self.state.random = random;
         self.state.counters = counters;
         self.state.records = records;

@@ -40,7 +40,7 @@ crate::parameters! {
         gpu_memory: Bytes = r#""0 B""#,
         /// when pages stay on the host and are accessed from there: mode, threshold, penalty (UVMSmart)
         remote_access: RemoteAccessRule = "()",
-        /// how pages over which processors fight are found, throttled and pinned; None where they are not
+        /// how pages over which processors fight are found, throttled and pinned; None where they are not, and then GPUs may take a page from each other for ever
         thrashing: Option<ThrashingParameters> = "Some(())",
         /// faults of a batch, at most (uvm_perf_fault_batch_count: 256)
         #[range(1..=1 << 20)]

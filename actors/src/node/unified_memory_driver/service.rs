@@ -78,21 +78,17 @@ impl Plan {
 }
 
 impl UnifiedMemoryDriver {
-    /// A GPU has faults: they are served when the driver's thread for faults is free.
+    /// A GPU has faults: they are served when the driver's thread for them is free.
     pub(super) fn pending(&mut self, gpu: u8, now: SimTime) {
-        let worker = &mut self.state.worker;
-        if !worker.pending.contains(&gpu) {
-            worker.pending.push_back(gpu);
-        }
-        self.begin_batch(now);
+        self.worker(gpu).is_pending = true;
+        self.begin_batch(gpu, now);
     }
 
-    fn begin_batch(&mut self, now: SimTime) {
-        let worker = &mut self.state.worker;
-        if worker.is_busy {
+    fn begin_batch(&mut self, gpu: u8, now: SimTime) {
+        let worker = self.worker(gpu);
+        if worker.is_busy || !std::mem::take(&mut worker.is_pending) {
             return;
         }
-        let Some(gpu) = worker.pending.pop_front() else { return };
         worker.is_busy = true;
         worker.began = now;
         let interrupt = Step::Busy(BatchStage::Interrupt, self.parameters.costs.interrupt);
@@ -101,8 +97,9 @@ impl UnifiedMemoryDriver {
 
     /// Asks a GPU for its faults. The task goes on when they come.
     pub(super) fn fetch(&mut self, task: TaskId, gpu: u8, now: SimTime, out: &mut Outbox) {
-        self.state.worker.pending.retain(|&other| other != gpu);
-        self.state.worker.fetching = Some((task, gpu));
+        let worker = self.worker(gpu);
+        worker.is_pending = false;
+        worker.fetching = Some(task);
         self.send_to_gmmu(gpu, MigrationMessage::Fetch { limit: self.parameters.batch_entries }, now, out);
     }
 
@@ -111,12 +108,12 @@ impl UnifiedMemoryDriver {
         let counters = &mut self.state.counters;
         counters.fault_overflows += u64::from(faults.overflows);
         counters.fault_entries += faults.entries.len() as u64;
-        let fetched = self.state.worker.fetching.take_if(|(_, fetching)| *fetching == gpu);
+        let fetched = self.worker(gpu).fetching.take();
         let mut buffer: VecDeque<Fault> = faults.entries.iter().map(|entry| fault_of(gpu, entry)).collect();
         let entries = buffer.len();
         let batch = Batch::fetch(&mut buffer, entries);
         self.state.counters.duplicate_faults += batch.duplicates() as u64;
-        let Some((task, _)) = fetched else {
+        let Some(task) = fetched else {
             let steps = self.serve_blocks(&batch, gpu, true);
             self.state.tasks.begin(steps, now);
             return;
@@ -129,30 +126,32 @@ impl UnifiedMemoryDriver {
     /// What a batch does after its faults were fetched.
     fn batch_steps(&mut self, batch: &Batch, gpu: u8) -> Vec<Step> {
         let policy = self.parameters.replay;
-        let began = self.state.worker.began;
+        let began = self.worker(gpu).began;
         let replay =
             [Step::AwaitTransfers, Step::Busy(BatchStage::Replay, self.parameters.costs.replay), Step::Replay(gpu)];
         if batch.entries == 0 {
-            let owes_replay = policy == ReplayPolicy::Once && std::mem::take(&mut self.state.worker.owes_replay);
+            let owes_replay = policy == ReplayPolicy::Once && std::mem::take(&mut self.worker(gpu).owes_replay);
             let over = Step::BatchOver { gpu, began, is_last: true };
             return if owes_replay { replay.into_iter().chain([over]).collect() } else { vec![over] };
         }
         let costs = &self.parameters.costs;
         let mut steps = Vec::new();
-        if !std::mem::replace(&mut self.state.worker.has_served, true) {
+        if !std::mem::replace(&mut self.state.has_served, true) {
             steps.push(Step::Busy(BatchStage::Process, costs.process));
         }
         steps.push(Step::Busy(BatchStage::Fetch, SimTime(costs.entry.0 * batch.entries as u64)));
         self.state.counters.batches += 1;
-        self.state.worker.record = BatchRecord {
+        let worker = self.worker(gpu);
+        worker.record = BatchRecord {
             entries: batch.entries as u32,
             pages: batch.faults.len() as u32,
-            pages_moved: self.state.counters.pages_to_device + self.state.counters.pages_populated,
+            pages_moved: worker.pages_moved,
             ..BatchRecord::default()
         };
-        self.batch_span = spans::batch_begins(gpu, began.0, &self.state.worker.record);
+        let span = spans::batch_begins(gpu, began.0, &worker.record);
+        self.batch_spans[usize::from(gpu)] = span;
         for block in self.serve_blocks(batch, gpu, false) {
-            self.state.worker.record.blocks += 1;
+            self.worker(gpu).record.blocks += 1;
             steps.push(block);
             if policy == ReplayPolicy::Block {
                 steps.extend(replay.clone());
@@ -163,7 +162,7 @@ impl UnifiedMemoryDriver {
             ReplayPolicy::Batch | ReplayPolicy::BatchFlush => steps.extend(replay),
             ReplayPolicy::Once => {
                 steps.push(Step::AwaitTransfers);
-                self.state.worker.owes_replay = true;
+                self.worker(gpu).owes_replay = true;
             }
         }
         steps.push(Step::BatchOver { gpu, began, is_last: policy == ReplayPolicy::BatchFlush });
@@ -190,21 +189,22 @@ impl UnifiedMemoryDriver {
         let time = now.0 - began.0;
         self.state.counters.batch_time += time;
         self.state.counters.longest_batch = self.state.counters.longest_batch.max(time);
-        if self.state.worker.record.entries > 0 {
-            let record = std::mem::take(&mut self.state.worker.record);
-            let moved = self.state.counters.pages_to_device + self.state.counters.pages_populated;
-            let record = BatchRecord { began, ended: now, gpu, pages_moved: moved - record.pages_moved, ..record };
+        let worker = self.worker(gpu);
+        worker.began = now;
+        if worker.record.entries > 0 {
+            let record = std::mem::take(&mut worker.record);
+            let pages_moved = worker.pages_moved - record.pages_moved;
+            let record = BatchRecord { began, ended: now, gpu, pages_moved, ..record };
             if let Some(timeline) = &self.timeline {
                 timeline.lock().batch(&record);
             }
-            spans::batch_ends(&self.batch_span, &record);
-            self.batch_span = Span::none();
+            let span = std::mem::replace(&mut self.batch_spans[usize::from(gpu)], Span::none());
+            spans::batch_ends(&span, &record);
             self.state.records.batches.push(record);
         }
-        self.state.worker.began = now;
         if is_last {
-            self.state.worker.is_busy = false;
-            self.begin_batch(now);
+            self.worker(gpu).is_busy = false;
+            self.begin_batch(gpu, now);
         } else {
             self.do_first(task, vec![Step::Fetch(gpu)]);
         }
@@ -214,7 +214,7 @@ impl UnifiedMemoryDriver {
     pub(super) fn replay(&mut self, gpu: u8, now: SimTime, out: &mut Outbox) {
         let flush = self.parameters.replay == ReplayPolicy::BatchFlush;
         if flush {
-            self.state.worker.pending.retain(|&other| other != gpu);
+            self.worker(gpu).is_pending = false;
         }
         self.send_to_gmmu(gpu, MigrationMessage::Replay { flush }, now, out);
     }
@@ -227,9 +227,14 @@ impl UnifiedMemoryDriver {
         now: SimTime,
         out: &mut Outbox,
     ) -> Flow {
-        let FaultedBlock { gpu, block: id, faults, .. } = faulted_block;
+        let FaultedBlock { gpu, block: id, faults, replay } = faulted_block;
         if !self.state.blocks.get(id).is_live {
             return Flow::On;
+        }
+        if !replay && self.state.tasks.waits_for_lock(task, id) {
+            let again = Step::Serve { gpu, block: id, faults: faults.to_vec(), replay };
+            self.do_first(task, vec![again]);
+            return Flow::Answered;
         }
         let faulted: PageSet = faults.iter().map(|&(page, _)| usize::from(page)).collect();
         if !self.leaving(id, gpu).intersection(faulted).is_empty() {
@@ -386,7 +391,7 @@ impl UnifiedMemoryDriver {
         let me = Processor::Gpu(gpu);
         // The others are made where they are.
         let fetched = plan.prefetched.intersection(self.state.blocks.get(id).populated());
-        self.count_prefetches(id, plan.prefetched, fetched);
+        self.count_prefetches((gpu, id), plan.prefetched, fetched);
         let is_new = self.count_faults(gpu, id, faults, plan);
         let costs = self.parameters.costs;
         let block_time = if is_new { costs.block + costs.new_block } else { costs.block };
@@ -434,6 +439,11 @@ impl UnifiedMemoryDriver {
             }
             steps.push(Step::Map { gpu, block: id, pages: plan.remote, aperture: Aperture::Host, replay });
         }
+        if !replay {
+            // The block is held while the host works on it, and not until its pages have come.
+            self.state.tasks.lock(task, id);
+            steps.push(Step::Unlock(id));
+        }
         if !plan.under_way.is_empty() && !replay {
             steps.push(Step::AwaitPages(id, plan.under_way));
         }
@@ -448,10 +458,10 @@ impl UnifiedMemoryDriver {
     }
 
     /// Counts pages that the prefetcher chose; those that are `fetched` move, and no others.
-    fn count_prefetches(&mut self, id: BlockId, chosen: PageSet, fetched: PageSet) {
+    fn count_prefetches(&mut self, (gpu, id): (u8, BlockId), chosen: PageSet, fetched: PageSet) {
         let moved = fetched.len() as u64;
         self.state.counters.pages_prefetched += moved;
-        self.state.worker.record.pages_prefetched += chosen.len() as u64;
+        self.worker(gpu).record.pages_prefetched += chosen.len() as u64;
         let allocation = self.state.blocks.get(id).allocation as usize;
         self.state.blocks.allocations[allocation].counters.pages_prefetched += moved;
     }
@@ -530,6 +540,9 @@ impl UnifiedMemoryDriver {
         steps.push(Step::AwaitUnmapped);
         steps.push(Step::Busy(BatchStage::Invalidate, costs.invalidate));
         self.state.counters.pages_populated += new.len() as u64;
+        if let Processor::Gpu(gpu) = to {
+            self.worker(gpu).pages_moved += pages.len() as u64;
+        }
         let mut all: Vec<Transit> = Vec::new();
         for (from, from_there) in sources {
             let faulted = asked.intersection(from_there);

@@ -76,6 +76,8 @@ pub(super) enum Step {
     Arrive { block: BlockId, pages: PageSet, to: Processor, replay: bool },
     /// So many bytes cross the link from a GPU.
     Carry { gpu: u8, bytes: u64, address: u64 },
+    /// Other threads may serve faults of the block.
+    Unlock(BlockId),
     /// Pages of a block that were pinned for long enough are let go.
     Unpin(BlockId),
     /// Pages may be accessed by a GPU.
@@ -123,6 +125,15 @@ pub(super) enum Flow {
     Answered,
 }
 
+/// The lock of a block: of the threads that serve faults, one at a time works on it (NVIDIA's driver: `uvm_va_block_t.lock`). What the program
+/// asks for does not wait for it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Lock {
+    holder: TaskId,
+    /// Tasks that wait for it, in the order in which they came.
+    waiting: Vec<TaskId>,
+}
+
 /// All tasks and what they wait for.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tasks {
@@ -133,6 +144,8 @@ pub(super) struct Tasks {
     order: u64,
     /// Tasks that wait for pages, transfers or room: they look again when something has arrived.
     waiting: BTreeSet<TaskId>,
+    /// Blocks on which the task of a batch works.
+    locks: BTreeMap<BlockId, Lock>,
     transits: BTreeMap<u32, (TaskId, Carried)>,
     next_transit: u32,
     unmaps: BTreeMap<u32, TaskId>,
@@ -169,6 +182,25 @@ impl Tasks {
     /// Something has arrived: all that wait look again.
     pub fn wake_waiting(&mut self, now: SimTime) {
         for id in std::mem::take(&mut self.waiting) {
+            self.wake_at(id, now);
+        }
+    }
+
+    /// Is a block held by another task than `id`? Then that one goes on when the block is let go.
+    pub fn waits_for_lock(&mut self, id: TaskId, block: BlockId) -> bool {
+        let Some(lock) = self.locks.get_mut(&block).filter(|lock| lock.holder != id) else { return false };
+        lock.waiting.push(id);
+        true
+    }
+
+    /// A task holds a block from now on, which nobody else does.
+    pub fn lock(&mut self, id: TaskId, block: BlockId) {
+        self.locks.entry(block).or_insert_with(|| Lock { holder: id, waiting: Vec::new() });
+    }
+
+    /// A block is let go: who waits for it looks again.
+    fn unlock(&mut self, block: BlockId, now: SimTime) {
+        for id in self.locks.remove(&block).into_iter().flat_map(|lock| lock.waiting) {
             self.wake_at(id, now);
         }
     }
@@ -294,6 +326,10 @@ impl UnifiedMemoryDriver {
                 let (bytes, direction) = (*bytes, Direction::ToHost);
                 let message = MigrationMessage::Transfer { id: number, bytes, direction, faults: 0 };
                 self.send_to_link(*gpu, message, now, out);
+                Flow::On
+            }
+            Step::Unlock(block) => {
+                self.state.tasks.unlock(*block, now);
                 Flow::On
             }
             Step::Unpin(block) => {

@@ -9,15 +9,10 @@ use balar_protocol::translation::{Aperture, PageAccess};
 
 const HOST: PortId = PortId(0);
 const GMMU: PortId = PortId(1);
-const LINK: PortId = PortId(2);
 const BASE: u64 = 0x4000_0000;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const US: u64 = 1_000_000;
-
-fn driver(parameters: &str) -> UnifiedMemoryDriver {
-    driver_of(1, parameters)
-}
 
 /// GPU i has its GMMU at port 2i + 1 and its link at the one behind.
 fn driver_of(gpus: u32, parameters: &str) -> UnifiedMemoryDriver {
@@ -44,14 +39,14 @@ enum Event {
     Done(u32),
 }
 
-/// A GPU and a host CPU that do as a test says.
+/// GPUs and a host CPU that do as a test says. What takes no number of a GPU is of the first one.
 struct Node {
     unit: UnifiedMemoryDriver,
     bench: Bench,
     curve: TransferCurve,
     now: u64,
-    /// Faults that wait to be fetched.
-    buffer: Vec<FaultEntry>,
+    /// Faults that wait to be fetched, by GPU.
+    buffers: Vec<Vec<FaultEntry>>,
     events: Vec<(u64, Event)>,
     /// What the last touch gave: first KiB, KiB, and whether they may be written.
     touched: Option<(u64, u64, bool)>,
@@ -59,12 +54,16 @@ struct Node {
 
 impl Node {
     fn new(parameters: &str) -> Node {
+        Node::with_gpus(1, parameters)
+    }
+
+    fn with_gpus(gpus: u8, parameters: &str) -> Node {
         Node {
-            unit: driver(parameters),
-            bench: Bench::new(&[SimTime(1000); 3]),
+            unit: driver_of(gpus.into(), parameters),
+            bench: Bench::new(&vec![SimTime(1000); 1 + 2 * usize::from(gpus)]),
             curve: TransferCurve::default(),
             now: 0,
-            buffer: Vec::new(),
+            buffers: vec![Vec::new(); gpus.into()],
             events: Vec::new(),
             touched: None,
         }
@@ -86,10 +85,21 @@ impl Node {
 
     /// The GPU faults on the pages at these KiB in one batch.
     fn fault(&mut self, pages: &[u64], access: PageAccess) -> Vec<Event> {
-        let entry = |&kib: &u64| FaultEntry { page: BASE + kib * KIB, access, tlb: 0 };
-        self.buffer.extend(pages.iter().map(entry));
-        self.bench.deliver(SimTime(self.now), GMMU, Payload::Migration(MigrationMessage::Pending));
+        self.has_faults(0, pages, access);
         self.settle()
+    }
+
+    /// A GPU says that it has faults on the pages at these KiB.
+    fn has_faults(&mut self, gpu: u8, pages: &[u64], access: PageAccess) {
+        let entry = |&kib: &u64| FaultEntry { page: BASE + kib * KIB, access, tlb: 0 };
+        self.buffers[usize::from(gpu)].extend(pages.iter().map(entry));
+        let gmmu = PortId(GMMU.0 + 2 * u16::from(gpu));
+        self.bench.deliver(SimTime(self.now), gmmu, Payload::Migration(MigrationMessage::Pending));
+    }
+
+    /// The batches that are over: GPU, begin and end.
+    fn batches(&self) -> Vec<(u8, SimTime, SimTime)> {
+        self.unit.state.records.batches.iter().map(|batch| (batch.gpu, batch.began, batch.ended)).collect()
     }
 
     /// The GPU's faults of one cycle, which it tells by itself.
@@ -111,15 +121,15 @@ impl Node {
             }
             let window = Window { start, until: start + SimTime(1000) };
             self.bench.call(&mut self.unit, window).unwrap_or_else(|broken| panic!("{broken}"));
-            for (time, _, payload) in self.bench.take_sent() {
-                self.answer(time, payload);
+            for (time, port, payload) in self.bench.take_sent() {
+                self.answer(time, port, payload);
             }
             self.now = self.now.max(self.bench.asleep_since().0);
         }
         self.events[before..].iter().map(|(_, event)| event.clone()).collect()
     }
 
-    fn answer(&mut self, time: SimTime, payload: Payload) {
+    fn answer(&mut self, time: SimTime, port: PortId, payload: Payload) {
         let kib = |address: u64| (address - BASE) / KIB;
         let (event, answer) = match payload {
             Payload::Managed(ManagedMessage::Done { id }) => (Some(Event::Done(id)), None),
@@ -129,24 +139,22 @@ impl Node {
             }
             Payload::Migration(message) => match message {
                 MigrationMessage::Fetch { limit } => {
-                    let count = self.buffer.len().min(limit as usize);
-                    let faults = Faults { entries: self.buffer.drain(..count).collect(), overflows: 0 };
-                    (None, Some((GMMU, MigrationMessage::Faults(Box::new(faults)), 1)))
+                    let buffer = &mut self.buffers[usize::from((port.0 - GMMU.0) / 2)];
+                    let count = buffer.len().min(limit as usize);
+                    let faults = Faults { entries: buffer.drain(..count).collect(), overflows: 0 };
+                    (None, Some((MigrationMessage::Faults(Box::new(faults)), 1)))
                 }
                 MigrationMessage::Transfer { id, bytes, direction, .. } => {
                     let event = if direction == Direction::ToDevice { Event::In } else { Event::Out };
                     let time = self.curve.time(bytes).0;
-                    (
-                        Some(event(bytes / KIB)),
-                        Some((LINK, MigrationMessage::Transferred { id, began: SimTime::ZERO }, time)),
-                    )
+                    (Some(event(bytes / KIB)), Some((MigrationMessage::Transferred { id, began: SimTime::ZERO }, time)))
                 }
                 MigrationMessage::Map { address, bytes, aperture, writable, .. } => {
                     (Some(Event::Map(kib(address), kib(address + bytes), aperture, writable)), None)
                 }
                 MigrationMessage::Unmap { address, bytes, id } => {
                     let event = Event::Unmap(kib(address), kib(address + bytes));
-                    (Some(event), Some((GMMU, MigrationMessage::Unmapped { id }, US)))
+                    (Some(event), Some((MigrationMessage::Unmapped { id }, US)))
                 }
                 MigrationMessage::Replay { .. } => (Some(Event::Replay), None),
                 _ => (None, None),
@@ -154,7 +162,7 @@ impl Node {
             other => panic!("unexpected {other:?}"),
         };
         self.events.extend(event.map(|event| (time.0, event)));
-        if let Some((port, message, after)) = answer {
+        if let Some((message, after)) = answer {
             self.bench.deliver(SimTime(time.0 + after), port, Payload::Migration(message));
         }
     }
@@ -431,6 +439,40 @@ fn an_allocation_can_end_while_its_pages_are_on_their_way() {
     node.bench.deliver(SimTime(node.now + 60 * US), HOST, free);
     assert_eq!(node.settle().last(), Some(&Event::Done(3)));
     assert_eq!((node.unit.state.gpus[0].used, node.unit.outstanding()), (0, None));
+}
+
+/// Two GPUs of four blocks fault at once on the pages at these KiB. How long the batch of the second one takes, and by how much both
+/// overlap.
+fn batches_of_two_gpus(first: u64, second: u64) -> (SimTime, SimTime) {
+    let mut node = Node::with_gpus(2, "");
+    node.allocate(4 * 2048).touch(0, 8 * MIB, true);
+    // What a process needs once is paid before.
+    node.fault(&[6144], PageAccess::Read);
+    node.has_faults(0, &[first], PageAccess::Read);
+    node.has_faults(1, &[second], PageAccess::Read);
+    node.settle();
+    let mut batches = node.batches().split_off(1);
+    batches.sort_unstable();
+    let [(0, began, ended), (1, other_began, other_ended)] = batches[..] else { panic!("{batches:?}") };
+    let overlap = ended.min(other_ended).0.saturating_sub(began.max(other_began).0);
+    assert_eq!((node.count("batches"), node.count("pages_to_device"), node.unit.outstanding()), (3, 48, None));
+    (other_ended - other_began, SimTime(overlap))
+}
+
+#[test]
+fn batches_of_two_gpus_are_served_at_once() {
+    // What a batch of one page in a new block takes, when the process has had one before.
+    let mut alone = Node::new("");
+    alone.allocate(4 * 2048).touch(0, 8 * MIB, true);
+    for block in 0..2 {
+        alone.fault(&[block * 2048], PageAccess::Read);
+    }
+    let (_, began, ended) = alone.batches()[1];
+    // In another block, a GPU takes no notice of the other one.
+    assert_eq!(batches_of_two_gpus(0, 2048), (ended - began, ended - began));
+    // In one block, its batch begins as early, and waits while the host works on the block for the other GPU.
+    let (time, overlap) = batches_of_two_gpus(0, 1024);
+    assert!(time > ended - began && overlap > SimTime::ZERO, "{time:?} {overlap:?}");
 }
 
 #[test]

@@ -57,6 +57,8 @@ impl DriverTimeline {
     /// A batch is over.
     pub fn batch(&self, record: &BatchRecord) {
         let place = TrackPlace::slices(TrackGroup::UnifiedMemory, vec![(0, "fault batches".into())]);
+        // Batches of several GPUs overlap.
+        let place = TrackPlace { lane: record.gpu.into(), ..place };
         let track = self.log.track(place);
         let label = self.log.label(Category::Fault, "fault batch", BATCH);
         let BatchRecord { gpu, entries, pages, blocks, pages_moved, pages_prefetched, .. } = *record;

@@ -171,6 +171,7 @@ mod tests {
             isa: isa.to_owned(),
             launches: Vec::new(),
             mixes: BTreeMap::from([("_Z27CalcPressureForElems_kernelPd".to_owned(), mix)]),
+            printed: String::new(),
         };
         let selection = Selection {
             commands: BTreeMap::from([(LULESH.to_owned(), vec!["./lulesh".to_owned()])]),

@@ -47,7 +47,8 @@ impl Subject {
     pub fn job(&self, overrides: Vec<(&'static str, String)>, by_instruction: bool) -> Job {
         match self {
             Subject::Lulesh(command) => {
-                Job::Program(ProgramRun { command: command.clone(), topology: NODE, overrides, by_instruction })
+                let command = command.clone();
+                Job::Program(ProgramRun { command, directory: None, topology: NODE, overrides, by_instruction })
             }
             Subject::StandIn => {
                 let parameters = vec![("edge", "22"), ("iterations", "2")];

@@ -19,6 +19,7 @@ pub const STUDY: Study = Study {
     ],
     programs,
     user_programs: &[],
+    takes_folder: false,
     run,
 };
 

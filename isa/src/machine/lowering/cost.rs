@@ -4,7 +4,7 @@
 //! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
 //! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
-use crate::program::timing::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CTA_FENCE, CountClass, FENCE, LatencyClass, Pipe, SharedCost, VOTE};
 use crate::sass::{self, Opcode};
 
 /// The pipe, the latency and the class of an instruction.
@@ -17,6 +17,11 @@ pub(super) struct Cost {
 
 const fn cost(pipe: Pipe, latency: LatencyClass, count: CountClass) -> Cost {
     Cost { pipe, latency, count }
+}
+
+/// What PTX has, too.
+const fn shared((pipe, latency, count): SharedCost) -> Cost {
+    cost(pipe, latency, count)
 }
 
 pub(super) const BRANCH: Cost = cost(Pipe::Branch, LatencyClass::Branch, CountClass::Control);
@@ -63,7 +68,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
-        O::Vote => cost(Pipe::Int, L::Integer, C::Other),
+        O::Vote => shared(VOTE),
         O::Lds | O::Sts | O::Atoms | O::Ldsm => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Ldg | O::Ld | O::Ldl | O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld => {
             cost(Pipe::Load, L::Variable, C::Memory)
@@ -72,7 +77,10 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
             cost(Pipe::Store, L::Variable, C::Memory)
         }
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
-        O::Membar | O::Errbar | O::Cctl => cost(Pipe::Memory, L::Variable, C::Other),
+        // Bits 76 to 78: the scope, of a CTA, of an SM, of the GPU or of the system.
+        O::Membar if word.bits(76, 3) >= 2 => shared(FENCE),
+        // Fences of a CTA, and instructions that empty caches: values are coherent.
+        O::Membar | O::Errbar | O::Cctl => shared(CTA_FENCE),
         O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
         O::Bra | O::Brx | O::Jmx | O::Brxu | O::Jmxu | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
         O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {

@@ -9,7 +9,7 @@ use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
 use crate::operation::operand::SINK_PREDICATE;
 use crate::operation::{Kind, MemoryForm, UniformAddress};
-use crate::program::timing::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{LatencyClass, Pipe};
 use crate::sass::{self, Opcode, UNIFORM_FLAG, Word};
 
 /// How an access forms its addresses.
@@ -48,11 +48,7 @@ impl Pending {
                 self.run(functions::<QuerySpace>(), word.bits(73, 2) as u32)
             }
             // Fences of a CTA, and instructions that empty caches: values are coherent.
-            _ => {
-                (self.cost.pipe, self.cost.latency, self.cost.count) =
-                    (Pipe::Branch, LatencyClass::Integer, CountClass::Other);
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 

@@ -29,9 +29,9 @@ use super::system_calls::SYSTEM_CALLS;
 use crate::execution::{Passed, SystemCall};
 use crate::operation::*;
 use crate::program::parts::SharedCode;
-use crate::program::timing::{ConstantLine, Dependencies, IssueControl, LatencyClass, Timing};
+use crate::program::timing::{ConstantLine, CountedWait, Dependencies, IssueControl, LatencyClass, Timing};
 use crate::program::{Calls, Program};
-use crate::sass::{self, Opcode, Word};
+use crate::sass::{self, ControlWord, Opcode, Word};
 use operands::Operands;
 use std::sync::Arc;
 
@@ -459,8 +459,17 @@ impl Pending {
         let control = sass.control();
         let bit = |barrier: Option<u8>| barrier.map_or(0, |number| 1 << number);
         let mut wait_mask = control.wait_mask;
+        let mut counted_wait = CountedWait::default();
         if sass.opcode() == Opcode::Depbar {
-            wait_mask |= 1 << sass.word().bits(44, 3) | sass.word().bits(32, 6) as u8;
+            let word = sass.word();
+            let (scoreboard, most) = (word.bits(44, 3) as u8, word.bits(38, 6) as u8);
+            let is_counted = word.bit(47) && most > 0 && scoreboard < ControlWord::SCOREBOARDS;
+            if is_counted {
+                counted_wait = CountedWait::until(scoreboard, most);
+            } else {
+                wait_mask |= 1 << scoreboard;
+            }
+            wait_mask |= word.bits(32, 6) as u8;
         }
         // The code behind it counts on more than the zero that it has for a stall.
         let stall =
@@ -470,6 +479,7 @@ impl Pending {
         self.timing_of(IssueControl {
             stall,
             wait_mask: wait_mask & 0x3f,
+            counted_wait,
             write_barrier: bit(control.write_barrier),
             read_barrier: bit(control.read_barrier),
             ..IssueControl::default()

@@ -183,8 +183,8 @@ impl Runner<'_, '_> {
         match effect {
             Effect::Barrier(arrival) => return arrive(cta, warp, &arrival),
             Effect::Exit { mask } => {
-                cta.slot.exit(mask.count_ones());
                 let has_ended = cta.warps[warp].context.state().is_finished();
+                cta.slot.exit(mask.count_ones(), has_ended);
                 if has_ended {
                     cta.wait(warp, Waits::Nothing);
                     cta.slot.live_warps -= 1;

@@ -50,6 +50,8 @@ const CODE: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct PipeSpecification {
     shared_latency: u64,
+    shared_wavefront_cycles: u64,
+    shared_store_cycles: u64,
     shared_update_interval: u64,
     hit_latency: u64,
     texture_latency: u64,
@@ -70,6 +72,8 @@ impl PipeSpecification {
     pub fn new(parameters: &SmParameters) -> PipeSpecification {
         PipeSpecification {
             shared_latency: u64::from(parameters.shared_latency),
+            shared_wavefront_cycles: u64::from(parameters.shared_wavefront_cycles),
+            shared_store_cycles: u64::from(parameters.shared_store_cycles),
             shared_update_interval: u64::from(parameters.shared_update_interval),
             hit_latency: u64::from(parameters.l1_hit_latency),
             texture_latency: u64::from(parameters.texture_latency),
@@ -83,6 +87,15 @@ impl PipeSpecification {
             mshrs: parameters.l1_mshrs,
             store_queue: parameters.store_queue,
             request_queue: parameters.request_queue,
+        }
+    }
+
+    /// Cycles that so many wavefronts of an access to shared memory take the pipe.
+    fn shared_cycles(&self, kind: AccessKind, wavefronts: u64) -> u64 {
+        match kind {
+            AccessKind::Load => self.shared_wavefront_cycles * wavefronts,
+            AccessKind::Store => self.shared_wavefront_cycles * wavefronts + self.shared_store_cycles,
+            AccessKind::Atomic | AccessKind::Reduction => self.shared_update_interval * wavefronts,
         }
     }
 
@@ -261,11 +274,14 @@ impl MemoryPipe {
         self.outstanding.trackers.get(key).map(|tracker| tracker.owner)
     }
 
-    /// The L1 is empty, and of this size.
+    /// The L1 drops all, as between kernels.
+    pub fn empty_l1(&mut self) {
+        self.l1.invalidate();
+    }
+
+    /// The L1 has this size. Where it had another, it is empty.
     pub fn resize_l1(&mut self, bytes: u64) {
-        if bytes == self.l1_size {
-            self.l1.invalidate();
-        } else {
+        if bytes != self.l1_size {
             self.l1_size = bytes;
             self.l1.resize(bytes);
         }
@@ -335,13 +351,26 @@ impl MemoryPipe {
         (answer, taken)
     }
 
+    /// Takes in an access that no lane makes: it goes through the pipe as one of a wavefront would. Gives the cycle in which it is done, too.
+    #[inline]
+    pub fn accept_empty(
+        &mut self,
+        specification: &PipeSpecification,
+        access: &MemoryAccess,
+        (now, from): (u64, u64),
+    ) -> (u64, Taken) {
+        let (cycles, latency) = match access.space {
+            Space::Shared => (specification.shared_cycles(access.kind, 1), specification.shared_latency),
+            _ => (1, 1),
+        };
+        let taken = self.slots.take(now, from, cycles);
+        (taken.last + latency, taken)
+    }
+
     #[inline(always)]
     fn share(&mut self, specification: &PipeSpecification, access: Access, (now, from): (u64, u64)) -> (Answer, Taken) {
         let (wavefronts, least) = shared_wavefronts(access.access);
-        let cycles = match access.access.kind {
-            AccessKind::Load | AccessKind::Store => u64::from(wavefronts),
-            AccessKind::Atomic | AccessKind::Reduction => specification.shared_update_interval * u64::from(wavefronts),
-        };
+        let cycles = specification.shared_cycles(access.access.kind, u64::from(wavefronts));
         let taken = self.slots.take(now, from, cycles);
         let counters = access.counters;
         counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);

@@ -221,6 +221,7 @@ fn launch<L: OwnWrites>(
         block,
         dynamic_shared_bytes: shared_bytes,
         shared_bytes: known.shared_bytes + shared_bytes,
+        preferred_carve_out: known.preferred_carve_out,
         registers_per_thread: known.registers_per_thread,
         local_bytes: known.local_bytes,
         parameters: block_of_parameters.into(),

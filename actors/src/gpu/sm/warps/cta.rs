@@ -38,6 +38,8 @@ pub struct CtaSlot {
     pub live_warps: u32,
     /// Threads that have not ended.
     pub live_threads: u32,
+    /// Warps with such threads.
+    pub running_warps: u32,
     /// The key of the stores that its warps which have left have under way.
     pub left: Option<u32>,
     /// The launch's constants.
@@ -62,6 +64,8 @@ pub struct Completion {
     pub barrier: u8,
     /// The result of a reduction.
     pub reduction: Option<u32>,
+    /// Warps that its count asks for and that have ended before they arrived. Hardware waits for them for ever.
+    pub missing_warps: u32,
 }
 
 impl CtaSlot {
@@ -71,6 +75,7 @@ impl CtaSlot {
         self.shared.resize(launch.shared_bytes as usize, 0);
         self.live_threads = launch.threads_per_cta();
         self.live_warps = launch.warps_per_cta();
+        self.running_warps = self.live_warps;
         self.counters = CtaCounters::default();
         self.counters.ctas_launched = 1;
         self.counters.warps_launched = u64::from(self.live_warps);
@@ -97,9 +102,11 @@ impl CtaSlot {
         self.complete(arrival.barrier)
     }
 
-    /// Threads end: barriers that waited for all of the CTA may be complete now. [`Self::next_completion`] tells which.
-    pub fn exit(&mut self, threads: u32) {
+    /// Threads of a warp end, the last of it or not: barriers that waited for all of the CTA may be complete now.
+    /// [`Self::next_completion`] tells which.
+    pub fn exit(&mut self, threads: u32, is_end_of_warp: bool) {
         self.live_threads = self.live_threads.saturating_sub(threads);
+        self.running_warps = self.running_warps.saturating_sub(u32::from(is_end_of_warp));
     }
 
     /// The next barrier from `first` on at which threads wait and whose last thread has arrived.
@@ -111,7 +118,7 @@ impl CtaSlot {
     }
 
     fn complete(&mut self, barrier: u8) -> Option<Completion> {
-        let live_threads = self.live_threads;
+        let (live_threads, running_warps) = (self.live_threads, self.running_warps);
         let state = &mut self.barriers[usize::from(barrier) % BARRIERS];
         // A count names whole warps; the last warp of a CTA may be smaller.
         let expected = state.expected.map_or(live_threads, |threads| threads.min(live_threads));
@@ -124,8 +131,11 @@ impl CtaSlot {
             Some(BarrierKind::ReduceOr) => Some(u32::from(state.population > 0)),
             _ => None,
         };
+        // Threads of a warp may have ended, and a warp that does not wait may have ended since it arrived.
+        let arrived_warps = state.arrived.div_ceil(32).max(running_warps);
+        let wanted_warps = state.expected.map_or(0, |threads| threads.div_ceil(32));
         *state = Barrier::default();
-        Some(Completion { barrier, reduction })
+        Some(Completion { barrier, reduction, missing_warps: wanted_warps.saturating_sub(arrived_warps) })
     }
 
     /// Threads that wait at barriers, for the deadlock report.
@@ -139,7 +149,7 @@ mod tests {
     use super::*;
 
     fn cta(threads: u32) -> CtaSlot {
-        CtaSlot { live_threads: threads, ..CtaSlot::default() }
+        CtaSlot { live_threads: threads, running_warps: threads.div_ceil(32), ..CtaSlot::default() }
     }
 
     fn arrival(kind: BarrierKind, threads: Option<u32>, mask: u32, predicate: u32) -> BarrierArrival {
@@ -150,7 +160,7 @@ mod tests {
     fn the_last_thread_completes_the_barrier() {
         let mut cta = cta(64);
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
-        let completion = Some(Completion { barrier: 3, reduction: None });
+        let completion = Some(Completion { barrier: 3, reduction: None, missing_warps: 0 });
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), completion);
         // and it can be used again
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
@@ -160,11 +170,11 @@ mod tests {
     fn threads_that_end_are_not_waited_for() {
         let mut cta = cta(64);
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
-        cta.exit(31);
+        cta.exit(31, false);
         assert_eq!(cta.next_completion(0), None);
-        cta.exit(1);
+        cta.exit(1, true);
         assert_eq!(cta.next_completion(4), None);
-        assert_eq!(cta.next_completion(0), Some(Completion { barrier: 3, reduction: None }));
+        assert_eq!(cta.next_completion(0), Some(Completion { barrier: 3, reduction: None, missing_warps: 0 }));
         assert_eq!(cta.next_completion(0), None);
     }
 
@@ -178,8 +188,31 @@ mod tests {
             (BarrierKind::ReduceOr, 0, 0),
         ] {
             let completion = cta(32).arrive(&arrival(kind, None, u32::MAX, predicate));
-            assert_eq!(completion, Some(Completion { barrier: 3, reduction: Some(expected) }), "{kind:?}");
+            let expected = Completion { barrier: 3, reduction: Some(expected), missing_warps: 0 };
+            assert_eq!(completion, Some(expected), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn warps_that_a_count_asks_for_are_missing_when_they_have_ended() {
+        let missing = |cta: &mut CtaSlot, threads, mask| {
+            let completion = cta.arrive(&arrival(BarrierKind::Sync, Some(threads), mask, 0));
+            completion.map(|completion| completion.missing_warps)
+        };
+        let mut two = cta(64);
+        assert_eq!(missing(&mut two, 64, u32::MAX), None);
+        two.exit(32, true);
+        assert_eq!(two.next_completion(0).map(|completion| completion.missing_warps), Some(1));
+        let mut producer = cta(64);
+        assert_eq!(producer.arrive(&arrival(BarrierKind::Arrive, Some(64), u32::MAX, 0)), None);
+        producer.exit(32, true);
+        assert_eq!(missing(&mut producer, 64, u32::MAX), Some(0), "it has arrived before its end");
+        // Some threads of each warp have ended, and a last warp has 16.
+        let mut shorter = cta(48);
+        shorter.exit(4, false);
+        assert_eq!(missing(&mut shorter, 64, 0x0fff_ffff), None);
+        assert_eq!(missing(&mut shorter, 64, 0xffff), Some(0));
+        assert_eq!(missing(&mut cta(32), 96, u32::MAX), Some(2), "such warps have never been there");
     }
 
     #[test]

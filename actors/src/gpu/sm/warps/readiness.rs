@@ -58,6 +58,13 @@ pub struct Scoreboard {
     pending: u16,
 }
 
+impl Scoreboard {
+    /// When at most so many hold it, that let go of it in order: those whose time is known are the first.
+    fn at_most(&self, most: u16) -> Ready {
+        if self.pending > most { Ready::PENDING } else { self.free }
+    }
+}
+
 impl Default for Readiness {
     fn default() -> Self {
         Readiness::Scoreboard(Vec::new())
@@ -85,7 +92,12 @@ impl Readiness {
     pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
         let entries = match self {
             Readiness::Scoreboard(entries) => entries,
-            Readiness::ControlWords(scoreboards, _) => return scoreboards_free(scoreboards, timing.control.wait_mask),
+            Readiness::ControlWords(scoreboards, _) => {
+                let free = scoreboards_free(scoreboards, timing.control.wait_mask);
+                let counted = timing.control.counted_wait.get();
+                return counted
+                    .map_or(free, |(number, most)| free.max(scoreboards[number % SCOREBOARDS].at_most(most)));
+            }
         };
         let dependencies = &timing.dependencies;
         let latest = |ready: Ready, &register: &u16| ready.max(entries[usize::from(register)]);
@@ -222,6 +234,28 @@ mod tests {
         assert!(load.is_plain, "it asks nothing of memory");
         rule.plain_issued(&program, load, 30, 21);
         assert_eq!(rule.issue_cycle(&program, program.timing(1)), Ready::at(21, Stall::ShortScoreboard));
+    }
+
+    #[test]
+    fn a_counted_wait_lets_the_last_ones_hold_the_scoreboard() {
+        // LDC R5, c[0x2][R0], which takes scoreboard 0; DEPBAR.LE SB0, 0x1; EXIT.
+        let words = vec![
+            0x0002220000000800_0080000000057b82,
+            0x000fc80000000000_000080400000791a,
+            0x000fea0003800000_000000000000794d,
+        ];
+        let code = MachineCode { name: "k".to_owned(), architecture: 75, words, ..MachineCode::default() };
+        let program = lower(&code).expect("the words are instructions");
+        let mut rule = Readiness::default();
+        rule.start(&program);
+        let (load, wait) = (program.timing(0), program.timing(1));
+        rule.issued(&program, load, Ready::PENDING);
+        assert_eq!(rule.issue_cycle(&program, wait), Ready::default(), "one may hold it");
+        rule.issued(&program, load, Ready::PENDING);
+        assert_eq!(rule.issue_cycle(&program, wait), Ready::PENDING);
+        let first = Ready::at(40, Stall::LongScoreboard);
+        rule.completed(&program, load, first);
+        assert_eq!(rule.issue_cycle(&program, wait), first);
     }
 
     #[test]

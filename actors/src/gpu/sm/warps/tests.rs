@@ -25,6 +25,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,
+        preferred_carve_out: None,
         registers_per_thread: 16,
         local_bytes: 0,
         parameters: [].into(),
