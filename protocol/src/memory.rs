@@ -189,6 +189,12 @@ impl MemoryRequest {
         full_sectors(self.written_words)
     }
 
+    /// Of a store: the sectors of which it writes a part.
+    #[inline]
+    pub const fn partial_sectors(&self) -> u8 {
+        self.sectors & !self.full_sectors()
+    }
+
     /// The store that stands for this one and `other`: the sectors and words of both, and the bytes of both up to those of the sectors,
     /// for no mask says which bytes they share. It keeps the number and the return port of this one.
     ///
@@ -198,6 +204,7 @@ impl MemoryRequest {
     /// // Sector 0 in full, and the first eight bytes of sector 1.
     /// let first = MemoryRequest { sectors: 0b01, written_words: 0x00ff, data_bytes: 32, ..store };
     /// let second = MemoryRequest { sectors: 0b10, written_words: 0x0300, data_bytes: 8, ..store };
+    /// assert_eq!((first.partial_sectors(), second.partial_sectors()), (0b00, 0b10));
     /// let both = first.combine(&second).expect("they are of one line and one launch");
     /// assert_eq!((both.sectors, both.written_words, both.data_bytes, both.full_sectors()), (0b11, 0x03ff, 40, 0b01));
     /// // What is written twice is sent once.

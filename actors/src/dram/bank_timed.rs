@@ -329,7 +329,7 @@ impl BankTimedChannel {
     /// The sectors that are read before a request can be served, as it writes parts of them.
     fn sectors_read_first(&self, request: &MemoryRequest) -> u8 {
         let writes_by_mask = self.timing.masked_writes || request.kind != MemoryKind::Store;
-        if writes_by_mask { 0 } else { request.sectors & !request.full_sectors() }
+        if writes_by_mask { 0 } else { request.partial_sectors() }
     }
 
     /// The queue that the next column command will take a request from, as far as it is known.
@@ -599,7 +599,7 @@ impl BankTimedChannel {
 
         let Accepted { request, requester, arrived } = state.accepted.remove(entry.number);
         let is_read_first = !state.draining && request.kind != MemoryKind::Load;
-        let moved = if is_read_first { request.sectors & !request.full_sectors() } else { request.sectors };
+        let moved = if is_read_first { request.partial_sectors() } else { request.sectors };
         let sectors = u64::from(sector_count(moved)).clamp(1, 4);
         let last = chosen.cycle + (sectors - 1) * u64::from(timing.t_ccd_l);
         state.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);

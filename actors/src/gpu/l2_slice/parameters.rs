@@ -92,8 +92,10 @@ impl L2SliceParameters {
             0 => u64::from(sector_count(store.sectors)) * SECTOR_BYTES,
             of_stores => u64::from(store.data_bytes).next_multiple_of(SECTOR_BYTES) * rate / of_stores,
         };
-        let writes_whole_sectors = store.sectors == store.full_sectors();
-        if writes_whole_sectors { data } else { data.max(rate * u64::from(self.partial_store_cycles)) }
+        match store.partial_sectors() {
+            0 => data,
+            _ => data.max(rate * u64::from(self.partial_store_cycles)),
+        }
     }
 
     /// How many sets it has.
