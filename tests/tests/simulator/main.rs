@@ -2,6 +2,7 @@
 
 mod bad_topologies;
 mod barriers;
+mod constants;
 mod detail;
 mod device_runtime;
 mod host_memory;

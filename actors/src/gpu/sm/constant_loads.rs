@@ -1,5 +1,5 @@
-//! Loads from constant banks by machine code: a load that hits in the constant cache has a latency of its own, another one waits for its
-//! lines.
+//! Loads from constant banks: one by machine code that hits in the constant cache has a latency of its own, another one waits for its lines.
+//! Lanes with the same address take no longer than one; each address is a look-up of its own in the SM's constant cache.
 
 use super::counters::Stall;
 use super::front_end::{ConstantLoad, Need, constant_address};
@@ -7,35 +7,40 @@ use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
-use balar_isa::execution::Space;
+use balar_isa::execution::{MemoryAccess, Space};
 use balar_isa::program::{ConstantLine, LatencyClass, lanes};
 use balar_protocol::cuda::LaunchId;
 
 /// Bytes that a bank gives to all lanes at once.
 const WORD_BYTES: u64 = 4;
 
+/// The words at which the lanes of an access begin, each once and in order, where `address_of` is the address in its bank.
+fn words_of(access: &MemoryAccess, address_of: impl Fn(u64) -> u64) -> Vec<u64> {
+    let mut words: Vec<u64> = lanes(access.mask).map(|lane| address_of(access.addresses[lane]) / WORD_BYTES).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
 impl<P: Profile> Sm<P> {
-    /// Times a load from a constant bank that the last step made. Lanes with the same address take no longer than one; every further
-    /// address is looked up in a cycle of its own.
+    /// Times a load from a constant bank that the last step made.
     pub(super) fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {
         let access = &self.execution.access;
         let (slot, context, cta) = self.state.warps.all_of(warp);
         let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
-        let address_of = |lane: usize| match access.space {
+        let words = words_of(access, |address| match access.space {
             Space::Parameter => {
-                let offset = (access.addresses[lane] as u32).wrapping_add(context.program().parameters_at());
+                let offset = (address as u32).wrapping_add(context.program().parameters_at());
                 constant_address(slot.program_id, launch, (0, offset), None)
             }
-            _ => access.addresses[lane],
-        };
-        let mut words: Vec<u64> = lanes(access.mask).map(|lane| address_of(lane) / WORD_BYTES).collect();
-        words.sort_unstable();
-        words.dedup();
+            _ => address,
+        });
+        let generation = slot.generation;
         let line = u64::from(ConstantLine::BYTES);
         let mut lines: Vec<u64> = words.iter().map(|word| word * WORD_BYTES / line * line).collect();
         lines.dedup();
-        let latency = self.specification.front_end.latency(LatencyClass::ConstantLoad) + words.len() as u64 - 1;
-        let generation = slot.generation;
+        let waits = self.look_up_constants(words.len(), step.now.cycle);
+        let latency = self.specification.front_end.latency(LatencyClass::ConstantLoad) + waits;
         let load = ConstantLoad { warp: warp as u16, generation, pc, lines, latency };
         let ready = match self.lines_of(&load, false, step) {
             Some(ready) => {
@@ -48,6 +53,25 @@ impl<P: Profile> Sm<P> {
             }
         };
         self.set_results(warp, pc, ready);
+    }
+
+    /// The cycle in which the result of a load by PTX can be read. Lanes with one address get it as an operand, as in the machine code that
+    /// the PTX stands for; several addresses go through the SM's constant cache, where all lines are taken to be.
+    pub(super) fn load_constant_operand(&mut self, cycle: u64) -> u64 {
+        let operand = cycle + self.specification.front_end.latency(LatencyClass::Constant);
+        match words_of(&self.execution.access, |address| address).len() {
+            0 | 1 => operand,
+            words => operand + self.look_up_constants(words, cycle),
+        }
+    }
+
+    /// Gives a load that issues in `cycle` as many look-ups of the SM's constant cache as its lanes have addresses. Gives the cycles that the
+    /// load waits for the last of them.
+    fn look_up_constants(&mut self, addresses: usize, cycle: u64) -> u64 {
+        let interval = self.specification.constant_interval;
+        let first = cycle.max(self.state.constant_cache_free);
+        self.state.constant_cache_free = first + addresses as u64 * interval;
+        self.state.constant_cache_free - interval - cycle
     }
 
     /// When the result of a load can be read, `None` where a line is not there; missing lines are requested.

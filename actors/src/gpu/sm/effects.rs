@@ -260,18 +260,13 @@ impl<P: Profile> Sm<P> {
         let cycle = step.now.cycle;
         let cta = self.state.warps.cta_of(warp);
         count_access(&mut self.state.warps.cta(cta).counters, space, kind);
+        if matches!(space, Space::Constant | Space::Parameter) {
+            self.access_constants(warp, pc, mask == 0, step);
+            return;
+        }
         if mask == 0 {
             let ready = self.enter_pipe_empty(warp, space, cycle);
             self.set_results_in_order(warp, pc, ready);
-            return;
-        }
-        if matches!(space, Space::Constant | Space::Parameter) {
-            if self.state.warps.context(warp).program().is_machine_code() {
-                self.load_constant(warp, pc, step);
-                return;
-            }
-            let latency = self.specification.front_end.latency(LatencyClass::Constant);
-            self.set_results(warp, pc, Ready::at(cycle + latency, Stall::ShortScoreboard));
             return;
         }
         if space == Space::Local {
@@ -306,6 +301,19 @@ impl<P: Profile> Sm<P> {
         self.set_results_in_order(warp, pc, ready);
     }
 
+    /// Times the last step's read of constants or parameters, which no lane may make: it does not go through the memory pipe.
+    fn access_constants(&mut self, warp: usize, pc: u32, is_empty: bool, step: &mut Step) {
+        let cycle = step.now.cycle;
+        if is_empty {
+            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+        } else if self.state.warps.context(warp).program().is_machine_code() {
+            self.load_constant(warp, pc, step);
+        } else {
+            let ready = self.load_constant_operand(cycle);
+            self.set_results(warp, pc, Ready::at(ready, Stall::ShortScoreboard));
+        }
+    }
+
     /// As [`Self::set_results`], where reads of textures and surfaces by machine code wait for those before them.
     fn set_results_in_order(&mut self, warp: usize, pc: u32, ready: Ready) {
         let context = self.state.warps.context(warp);
@@ -318,11 +326,8 @@ impl<P: Profile> Sm<P> {
         self.set_results(warp, pc, in_order.map_or(Ready::PENDING, |cycle| Ready::at(cycle, Stall::LongScoreboard)));
     }
 
-    /// Gives the last step's access, which no lane makes, to the memory pipe; one to constants goes another way, and has nothing to do there.
+    /// Gives the last step's access, which no lane makes, to the memory pipe.
     fn enter_pipe_empty(&mut self, warp: usize, space: Space, cycle: u64) -> Ready {
-        if matches!(space, Space::Constant | Space::Parameter) {
-            return Ready::at(cycle + 1, Stall::Wait);
-        }
         let State { warps, pipe, front_end, .. } = &mut self.state;
         let from = front_end.addresses_from(warp, cycle);
         let (done, taken) = pipe.accept_empty(&self.specification.pipe, &self.execution.access, (cycle, from));

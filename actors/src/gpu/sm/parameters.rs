@@ -172,9 +172,17 @@ pub struct InitiationIntervals {
     /// Study of Single and Multi-device Synchronization Methods in Nvidia GPUs, IPDPS 2020).
     #[serde(default = "barrier_interval")]
     pub barrier: u32,
+    /// Look-ups of the constant cache by indexed loads, one for each address of their lanes, for the SM as a whole. Source of the default:
+    /// CUDAkernel1DCT of dct8x8 on a Quadro GV100 (AccelWattch, hw_perf.csv), 96 of them for each of 8192 warps in 24,208 cycles.
+    #[serde(default = "constant_interval")]
+    pub constant: u32,
 }
 
 fn barrier_interval() -> u32 {
+    2
+}
+
+fn constant_interval() -> u32 {
     2
 }
 
@@ -191,6 +199,7 @@ impl InitiationIntervals {
             ("memory", self.memory),
             ("branch", self.branch),
             ("barrier", self.barrier),
+            ("constant", self.constant),
         ]
         .into_iter()
         .chain(self.wide_conversion.map(|cycles| ("wide_conversion", cycles)))

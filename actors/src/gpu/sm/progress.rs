@@ -40,6 +40,7 @@ pub(super) struct Specification {
     pub(super) pipe: PipeSpecification,
     pub(super) barrier_latency: u64,
     pub(super) barrier_interval: u64,
+    pub(super) constant_interval: u64,
     pub(super) cta_start_latency: u64,
     pub(super) device_runtime: DeviceRuntimeCosts,
     pub(super) operand_read_latency: u64,
@@ -119,6 +120,8 @@ pub(super) struct State<P: Profile> {
     pub(super) late_cycle: u64,
     /// The first cycle in which the barrier unit can count an arrival.
     pub(super) barrier_unit_free: u64,
+    /// The first cycle in which the constant cache can take a look-up of an indexed load.
+    pub(super) constant_cache_free: u64,
     /// Frees of addresses that are no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
     pub(super) recent: RecentRanges,
@@ -180,6 +183,7 @@ impl<P: Profile> Sm<P> {
                 pipe: PipeSpecification::new(parameters),
                 barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
                 barrier_interval: u64::from(parameters.initiation_intervals.barrier),
+                constant_interval: u64::from(parameters.initiation_intervals.constant),
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 device_runtime: DeviceRuntimeCosts::new(parameters),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
@@ -214,6 +218,7 @@ impl<P: Profile> Sm<P> {
                 late: Vec::new(),
                 late_cycle: u64::MAX,
                 barrier_unit_free: 0,
+                constant_cache_free: 0,
                 wrong_frees: Vec::new(),
                 recent: RecentRanges::default(),
                 constant_loads: Vec::new(),
