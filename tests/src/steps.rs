@@ -1,7 +1,8 @@
 //! A host program written as a list of calls, for tests.
 
+use crate::built_in;
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{DeviceCode, RunResult, simulate_host_with_code};
+use balar_actors::simulation::{DeviceCode, RunResult, simulate_host_with_code, simulate_program};
 use balar_actors::topology::Topology;
 use balar_host::call::{CopyEnd, CopyShape, Function, Launch};
 use balar_host::{
@@ -280,4 +281,21 @@ pub fn read_managed(from: usize, bytes: u64) -> Step {
 /// A copy from what call number `from` gave.
 pub fn download(from: usize, bytes: u64) -> Step {
     Box::new(move |results| Call::copy_from_device(value(results, from), bytes, 0, 0, false))
+}
+
+/// The word that a kernel of one CTA of so many threads stores at the address that it gets, on the V100 node.
+///
+/// # Panics
+///
+/// Where it does not come to its end.
+pub fn word_of(kernel: &'static str, ptx: &str, threads: u32) -> u32 {
+    let (program, seen) = Steps::new(vec![
+        call(Call::Malloc { bytes: 4 }),
+        launch(kernel, [1, 1], [threads, 1], &[Argument::Value(0)]),
+        download(0, 4),
+    ]);
+    let result = simulate_program(&built_in("v100_node"), kernel, (kernel, ptx), program, RunOptions::default());
+    let result = result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(result.completed(), "{:?}", result.program);
+    seen.lock().expect("the run is over").words(0)[0]
 }

@@ -4,7 +4,7 @@ use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
 use balar_host::Call;
 use balar_tests::built_in;
-use balar_tests::steps::{Argument, Steps, call, download, launch};
+use balar_tests::steps::{Argument, Steps, call, download, launch, word_of};
 
 #[test]
 fn threads_may_leave_a_loop_of_barriers_early() {
@@ -71,16 +71,7 @@ fn cycles_of_a_barrier(threads: u32) -> f64 {
 }}
 "
     );
-    let (program, seen) = Steps::new(vec![
-        call(Call::Malloc { bytes: 4 }),
-        launch("barriers", [1, 1], [threads, 1], &[Argument::Value(0)]),
-        download(0, 4),
-    ]);
-    let ptx = ("barriers.ptx", ptx.as_str());
-    let result = simulate_program(&built_in("v100_node"), "barriers", ptx, program, RunOptions::default());
-    let result = result.unwrap_or_else(|error| panic!("{error}"));
-    assert!(result.completed(), "{:?}", result.program);
-    f64::from(seen.lock().expect("the run is over").words(0)[0]) / 64.0
+    f64::from(word_of("barriers", &ptx, threads)) / 64.0
 }
 
 /// Zhang et al., IPDPS 2020: a V100 takes 22 cycles for a barrier of one warp. Of many warps, an SM counts one in two cycles, and the last

@@ -1,10 +1,6 @@
 //! Reads of constants at several addresses.
 
-use balar_actors::engine::RunOptions;
-use balar_actors::simulation::simulate_program;
-use balar_host::Call;
-use balar_tests::built_in;
-use balar_tests::steps::{Argument, Steps, call, download, launch};
+use balar_tests::steps::word_of;
 
 /// Cycles of a read of constants in a row of 32, each of which waits for the one before, by the clock of the last of so many warps. The lanes
 /// of a warp have so many addresses.
@@ -38,16 +34,7 @@ fn cycles_of_a_read(warps: u32, addresses: u32) -> f64 {
 ",
         last = 32 * (warps - 1)
     );
-    let (program, seen) = Steps::new(vec![
-        call(Call::Malloc { bytes: 4 }),
-        launch("reads", [1, 1], [32 * warps, 1], &[Argument::Value(0)]),
-        download(0, 4),
-    ]);
-    let ptx = ("reads.ptx", ptx.as_str());
-    let result = simulate_program(&built_in("v100_node"), "constants", ptx, program, RunOptions::default());
-    let result = result.unwrap_or_else(|error| panic!("{error}"));
-    assert!(result.completed(), "{:?}", result.program);
-    f64::from(seen.lock().expect("the run is over").words(0)[0]) / 32.0
+    f64::from(word_of("reads", &ptx, 32 * warps)) / 32.0
 }
 
 /// AccelWattch's hw_perf.csv: a Quadro GV100 takes two cycles for each address of the constants of CUDAkernel1DCT, for all sub-cores of an SM.
