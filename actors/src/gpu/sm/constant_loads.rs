@@ -15,7 +15,7 @@ use balar_protocol::cuda::LaunchId;
 const WORD_BYTES: u64 = 4;
 
 /// The words at which the lanes of an access begin, each once and in order, where `address_of` is the address in its bank.
-fn words_of(access: &MemoryAccess, address_of: impl Fn(u64) -> u64) -> Vec<u64> {
+fn distinct_words(access: &MemoryAccess, address_of: impl Fn(u64) -> u64) -> Vec<u64> {
     let mut words: Vec<u64> = lanes(access.mask).map(|lane| address_of(access.addresses[lane]) / WORD_BYTES).collect();
     words.sort_unstable();
     words.dedup();
@@ -23,12 +23,25 @@ fn words_of(access: &MemoryAccess, address_of: impl Fn(u64) -> u64) -> Vec<u64> 
 }
 
 impl<P: Profile> Sm<P> {
+    /// Times the last step's read of constants or parameters, which no lane may make: it does not go through the memory pipe.
+    pub(super) fn access_constants(&mut self, warp: usize, pc: u32, is_empty: bool, step: &mut Step) {
+        let cycle = step.now.cycle;
+        if is_empty {
+            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+        } else if self.state.warps.context(warp).program().is_machine_code() {
+            self.load_constant(warp, pc, step);
+        } else {
+            let ready = self.load_constant_operand(cycle);
+            self.set_results(warp, pc, Ready::at(ready, Stall::ShortScoreboard));
+        }
+    }
+
     /// Times a load from a constant bank that the last step made.
-    pub(super) fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {
+    fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {
         let access = &self.execution.access;
         let (slot, context, cta) = self.state.warps.all_of(warp);
         let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
-        let words = words_of(access, |address| match access.space {
+        let words = distinct_words(access, |address| match access.space {
             Space::Parameter => {
                 let offset = (address as u32).wrapping_add(context.program().parameters_at());
                 constant_address(slot.program_id, launch, (0, offset), None)
@@ -57,10 +70,17 @@ impl<P: Profile> Sm<P> {
 
     /// The cycle in which the result of a load by PTX can be read. Lanes with one address get it as an operand, as in the machine code that
     /// the PTX stands for; several addresses go through the SM's constant cache, where all lines are taken to be.
-    pub(super) fn load_constant_operand(&mut self, cycle: u64) -> u64 {
+    fn load_constant_operand(&mut self, cycle: u64) -> u64 {
+        let access = &self.execution.access;
         let operand = cycle + self.specification.front_end.latency(LatencyClass::Constant);
-        match words_of(&self.execution.access, |address| address).len() {
-            0 | 1 => operand,
+        let mut addresses = lanes(access.mask).map(|lane| access.addresses[lane]);
+        let first = addresses.next();
+        // Most reads have one address, and there is nothing to sort.
+        if addresses.all(|address| Some(address) == first) {
+            return operand;
+        }
+        match distinct_words(access, |address| address).len() {
+            1 => operand,
             words => operand + self.look_up_constants(words, cycle),
         }
     }

@@ -301,19 +301,6 @@ impl<P: Profile> Sm<P> {
         self.set_results_in_order(warp, pc, ready);
     }
 
-    /// Times the last step's read of constants or parameters, which no lane may make: it does not go through the memory pipe.
-    fn access_constants(&mut self, warp: usize, pc: u32, is_empty: bool, step: &mut Step) {
-        let cycle = step.now.cycle;
-        if is_empty {
-            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
-        } else if self.state.warps.context(warp).program().is_machine_code() {
-            self.load_constant(warp, pc, step);
-        } else {
-            let ready = self.load_constant_operand(cycle);
-            self.set_results(warp, pc, Ready::at(ready, Stall::ShortScoreboard));
-        }
-    }
-
     /// As [`Self::set_results`], where reads of textures and surfaces by machine code wait for those before them.
     fn set_results_in_order(&mut self, warp: usize, pc: u32, ready: Ready) {
         let context = self.state.warps.context(warp);
