@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_table_is_read() {
-        for (rows, least) in [(&MICROBENCHMARKS, 469), (&PROGRAMS, 59), (&PUBLIC_MICROBENCHMARKS, 20), (&COUNTERS, 158)]
+        for (rows, least) in [(&MICROBENCHMARKS, 469), (&PROGRAMS, 59), (&PUBLIC_MICROBENCHMARKS, 20), (&COUNTERS, 151)]
         {
             assert_eq!(rows.len(), least);
             assert!(rows.iter().all(|row| row.hardware >= 0.0 && !row.name.is_empty() && !row.source.is_empty()));
