@@ -47,6 +47,14 @@ DONE:
 }
 ";
 
+/// A texture reference, as programs before CUDA 12 have them.
+const TEXTURE: &CStr = c"
+.version 6.0
+.target sm_60
+.address_size 64
+.global .texref picture;
+";
+
 /// The driver library.
 struct Driver(*mut c_void);
 
@@ -130,6 +138,7 @@ fn run() -> Result<(), Failure> {
     pieces(&driver)?;
     by_name(&driver)?;
     virtual_memory(&driver, function)?;
+    texture_reference(&driver)?;
 
     driver.call("cuModuleUnload", &[module])?;
     driver.expect(INVALID_HANDLE, "cuModuleUnload", &[module])?;
@@ -139,6 +148,21 @@ fn run() -> Result<(), Failure> {
         return Err("the context is current after its end".to_owned());
     }
     Ok(())
+}
+
+/// What the runtimes before CUDA 11 set of every texture reference.
+fn texture_reference(driver: &Driver) -> Result<(), Failure> {
+    let module = driver.get("cuModuleLoadData", &[TEXTURE.as_ptr() as u64])?;
+    let texture = driver.get("cuModuleGetTexRef", &[module, c"picture".as_ptr() as u64])?;
+    driver.call("cuTexRefSetFilterMode", &[texture, 1])?;
+    driver.call("cuTexRefSetMaxAnisotropy", &[texture, 4])?;
+    driver.call("cuTexRefSetMipmapFilterMode", &[texture, 1])?;
+    driver.expect(INVALID_VALUE, "cuTexRefSetMipmapFilterMode", &[texture, 2])?;
+    // Their numbers are in registers of another kind, and nothing uses them.
+    driver.call("cuTexRefSetMipmapLevelBias", &[texture])?;
+    driver.call("cuTexRefSetMipmapLevelClamp", &[texture])?;
+    driver.call("cuModuleUnload", &[module])?;
+    driver.expect(INVALID_HANDLE, "cuTexRefSetMipmapLevelClamp", &[texture])
 }
 
 /// Both forms of arguments; a copy before and a fill behind on a stream.

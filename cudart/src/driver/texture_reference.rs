@@ -117,6 +117,24 @@ driver_api! {
         get(texture).map(|_| ())
     }
 
+    context fn cuTexRefSetMipmapFilterMode(texture: u64, mode: u32) {
+        // Only mipmapped textures use it; the runtimes before CUDA 11 set it for every texture.
+        if mode > 1 {
+            return Err(CudaError::InvalidValue);
+        }
+        get(texture).map(|_| ())
+    }
+
+    context fn cuTexRefSetMipmapLevelBias(texture: u64, _bias: f32) {
+        // As the filter mode of mipmaps.
+        get(texture).map(|_| ())
+    }
+
+    context fn cuTexRefSetMipmapLevelClamp(texture: u64, _minimum: f32, _maximum: f32) {
+        // As the filter mode of mipmaps.
+        get(texture).map(|_| ())
+    }
+
     context fn cuTexRefGetAddress_v2(place: Out<u64>, texture: u64) {
         match get(texture)?.source {
             Source::Linear { address, .. } | Source::Rows { address, .. } => place.set(address),
