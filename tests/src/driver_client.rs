@@ -150,7 +150,7 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the runtimes before CUDA 11 set of every texture reference.
+/// What the static runtime of CUDA 9.1 sets of every texture reference.
 fn texture_reference(driver: &Driver) -> Result<(), Failure> {
     let module = driver.get("cuModuleLoadData", &[TEXTURE.as_ptr() as u64])?;
     let texture = driver.get("cuModuleGetTexRef", &[module, c"picture".as_ptr() as u64])?;

@@ -27,6 +27,17 @@ fn set_rows(handle: u64, descriptor: In<ArrayDescriptor>, address: u64, pitch: u
     })
 }
 
+/// A mode is that of a point or a linear one.
+fn filter_mode(mode: u32) -> Outcome {
+    if mode > 1 { Err(CudaError::InvalidValue) } else { Ok(()) }
+}
+
+/// Sets what only mipmapped textures use, which no reference is bound to: the reference must be one, and nothing is kept. The static runtime
+/// of CUDA 9.1 sets all of it for every reference.
+fn of_mipmaps(texture: u64) -> Outcome {
+    get(texture).map(|_| ())
+}
+
 driver_api! {
     context fn cuModuleGetTexRef(place: Out<u64>, module: u64, name: Text) {
         place.check()?;
@@ -88,9 +99,7 @@ driver_api! {
     }
 
     context fn cuTexRefSetFilterMode(texture: u64, mode: u32) {
-        if mode > 1 {
-            return Err(CudaError::InvalidValue);
-        }
+        filter_mode(mode)?;
         change(texture, |reference| {
             reference.filter = mode;
             Ok(())
@@ -113,26 +122,20 @@ driver_api! {
     }
 
     context fn cuTexRefSetMaxAnisotropy(texture: u64, _most: u32) {
-        // Only mipmapped textures use it.
-        get(texture).map(|_| ())
+        of_mipmaps(texture)
     }
 
     context fn cuTexRefSetMipmapFilterMode(texture: u64, mode: u32) {
-        // Only mipmapped textures use it; the runtimes before CUDA 11 set it for every texture.
-        if mode > 1 {
-            return Err(CudaError::InvalidValue);
-        }
-        get(texture).map(|_| ())
+        filter_mode(mode)?;
+        of_mipmaps(texture)
     }
 
     context fn cuTexRefSetMipmapLevelBias(texture: u64, _bias: f32) {
-        // As the filter mode of mipmaps.
-        get(texture).map(|_| ())
+        of_mipmaps(texture)
     }
 
     context fn cuTexRefSetMipmapLevelClamp(texture: u64, _minimum: f32, _maximum: f32) {
-        // As the filter mode of mipmaps.
-        get(texture).map(|_| ())
+        of_mipmaps(texture)
     }
 
     context fn cuTexRefGetAddress_v2(place: Out<u64>, texture: u64) {
