@@ -59,6 +59,17 @@ fn the_statistics_go_to_a_folder_or_to_stderr() {
 }
 
 #[test]
+fn a_program_has_the_same_addresses_in_each_run() {
+    // The stack, the heap, the libraries and the program itself, in a child, too.
+    let script = "exec sh -c 'grep -v balar /proc/self/maps | grep -o ^[0-9a-f]*-[0-9a-f]*'";
+    let maps = || run(&[], &["sh", "-c", script]);
+    let (status, first, said) = maps();
+    assert_eq!(status, 0, "{said}");
+    assert!(first.lines().count() > 10, "{first}");
+    assert_eq!(first, maps().1);
+}
+
+#[test]
 fn programs_run_one_after_another_and_at_once() {
     let script = format!("{CLIENT} copy 1000 1 && exec {CLIENT} copy 5000000 1");
     let (status, _, said) = run(&[], &["sh", "-c", &script]);

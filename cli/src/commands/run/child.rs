@@ -5,7 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +48,26 @@ impl ChildHandle {
     }
 }
 
+/// Lets a program, and the programs that it starts, have the same addresses in each run: programs of several files with the static runtime
+/// of CUDA 9.1 take other cycles at other addresses. Where the system does not allow it, as in some containers, the addresses are random.
+fn fix_addresses(command: &mut Command) {
+    let without_randomization = || {
+        // SAFETY: these calls read and write the personality of the process alone, and are safe between fork and exec.
+        unsafe {
+            let own = libc::personality(ASK_PERSONALITY);
+            if own >= 0 {
+                libc::personality(own as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(without_randomization) };
+}
+
+/// Asks `personality` for the present value.
+const ASK_PERSONALITY: libc::c_ulong = 0xffff_ffff;
+
 impl ProgramChild {
     /// Starts the program. `control` is told when it ends; `interrupt` is set if a signal killed it, because its work on the devices ends
     /// with it.
@@ -56,6 +76,7 @@ impl ProgramChild {
     ///
     /// If it cannot be started.
     pub fn start(mut command: Command, control: Control, interrupt: Arc<AtomicBool>) -> io::Result<ProgramChild> {
+        fix_addresses(&mut command);
         let mut child = command.spawn()?;
         tracing::info!(process = child.id(), program = ?command.get_program(), "the program has started");
         control.program_started(child.id());
