@@ -200,7 +200,7 @@ impl MachineModule {
             let functions: Vec<&Function<'_>> =
                 [kernel.entry].into_iter().chain(kernel.reached.iter().copied()).collect();
             let (words, starts) = kernel.linker.words(&functions, 0)?;
-            let parts = Parts::of(&words, 0, &functions, &kernel.linker);
+            let parts = Parts::of(&words, 0, &functions, &kernel.linker, kernel.cubin.architecture);
             let local = LocalMemory::of(kernel.entry, [&parts], words.len());
             Ok(MachineCode {
                 words,
@@ -234,7 +234,7 @@ impl MachineModule {
         let LinkedKernel { cubin, entry, reached, linker, .. } = kernel;
         let (mut words, mut functions) = linker.words(&[entry], 0)?;
         words.resize(first, link::NOP);
-        let own_parts = Parts::of(&words, 0, &[entry], linker);
+        let own_parts = Parts::of(&words, 0, &[entry], linker, cubin.architecture);
         let mut code = MachineCode { words, functions, ..kernel.code(&LocalMemory::default())? };
         let decoded = decode(&code)?;
         let key = FunctionsKey {

@@ -7,7 +7,7 @@ use super::code::CODE_WINDOW;
 use super::link::Linker;
 use super::shared::{Part, Parts};
 use crate::cubin::Function;
-use crate::sass::{Field, Word};
+use crate::sass::{self, INSTRUCTION_BYTES, Jump, Opcode, RegisterOperand, Word};
 use std::collections::BTreeSet;
 
 /// The bytes that are added where the depth of calls is not known: `cudaLimitStackSize` before a program changes it (CUDA C++ Programming
@@ -15,16 +15,6 @@ use std::collections::BTreeSet;
 const DEFAULT_STACK_BYTES: u32 = 1 << 10;
 /// The local memory of a thread is a multiple of this.
 const ALIGNMENT: u32 = 16;
-
-/// Codes of calls: to an address in the word, relative or not, and to one in registers.
-const CALL_RELATIVE: u16 = 0x944;
-const CALL_ABSOLUTE: u16 = 0x943;
-const CALL_REGISTER_RELATIVE: u16 = 0x344;
-const CALL_REGISTER: u16 = 0x343;
-/// The field of a target, in units of four bytes.
-const TARGET: Field = Field::new(34, 48);
-/// Names no register.
-const ZERO_REGISTER: u64 = 255;
 
 /// The local memory of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +27,13 @@ pub(super) struct LocalMemory {
 
 impl Parts {
     /// The calls in the words of a program from `first` on.
-    pub fn of(words: &[u128], first: usize, functions: &[&Function<'_>], linker: &Linker<'_>) -> Parts {
+    pub fn of(
+        words: &[u128],
+        first: usize,
+        functions: &[&Function<'_>],
+        linker: &Linker<'_>,
+        architecture: u32,
+    ) -> Parts {
         let mut parts = Vec::new();
         let mut system_calls = BTreeSet::new();
         for function in functions {
@@ -55,7 +51,7 @@ impl Parts {
         let ends: Vec<usize> = parts.iter().skip(1).map(|next| next.first).chain([end]).collect();
         for (part, next) in parts.iter_mut().zip(ends) {
             for at in part.first..next.min(end) {
-                match callee(Word(words[at - first]), at) {
+                match callee(Word(words[at - first]), at, architecture) {
                     Callee::None => {}
                     Callee::Word(word) => part.calls.push(word),
                     Callee::Unknown => is_open |= !system_calls.contains(&at),
@@ -105,17 +101,15 @@ enum Callee {
     Unknown,
 }
 
-fn callee(word: Word, at: usize) -> Callee {
-    let code = word.code();
-    let is_register = matches!(code, CALL_REGISTER | CALL_REGISTER_RELATIVE) && word.bits(24, 8) != ZERO_REGISTER;
-    let target = word.signed(TARGET.low, TARGET.width) << 2;
-    let address = match code {
-        _ if is_register => return Callee::Unknown,
-        CALL_RELATIVE | CALL_REGISTER_RELATIVE => (at as i64 * 16 + 16).wrapping_add(target),
-        CALL_ABSOLUTE | CALL_REGISTER => target.wrapping_sub(CODE_WINDOW as i64),
-        _ => return Callee::None,
-    };
-    usize::try_from(address / 16).map_or(Callee::Unknown, Callee::Word)
+fn callee(word: Word, at: usize, architecture: u32) -> Callee {
+    let address = (at * INSTRUCTION_BYTES) as u64;
+    let Some(call) = sass::decode_only(Opcode::Call, word, address, architecture) else { return Callee::None };
+    let Some(Jump { base, added, is_absolute }) = call.jump() else { return Callee::None };
+    if base.is_some_and(|register| register != RegisterOperand::General(sass::ZERO_REGISTER)) {
+        return Callee::Unknown;
+    }
+    let place = if is_absolute { added.wrapping_sub(CODE_WINDOW) } else { added } as i64;
+    usize::try_from(place / INSTRUCTION_BYTES as i64).map_or(Callee::Unknown, Callee::Word)
 }
 
 /// The largest sum of frames on a way from the first part; `None` where a function can call itself.

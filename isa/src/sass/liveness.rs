@@ -300,7 +300,7 @@ impl Node {
             },
             Opcode::Call => match target {
                 // One that the linker has yet to write leads to the next instruction.
-                Some(callee) if instruction.word().code() == CALL_OF_TARGET && callee != index + 1 => {
+                Some(callee) if instruction.jump().is_some_and(|jump| jump.base.is_none()) && callee != index + 1 => {
                     Step::Call(callee)
                 }
                 _ => Step::CallAway(arguments(&code[..index])),
@@ -322,9 +322,6 @@ impl Node {
         }
     }
 }
-
-/// `CALL.REL` without a register.
-const CALL_OF_TARGET: u16 = 0x944;
 
 /// The arguments of a call that leaves the code: registers of the convention that are written since the last jump or call before it.
 fn arguments(before: &[Instruction]) -> RegisterSet {

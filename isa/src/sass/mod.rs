@@ -3,23 +3,28 @@
 //! Words are decoded by tables (`table/`), one row an encoding, in which every bit of a word belongs to something. The text is close to the
 //! text of NVIDIA's disassembler, so that listings can be compared. `manifest.txt` lists the encodings, and the project's use of each.
 
+mod aspect;
 mod encoding;
 mod instruction;
 mod liveness;
 mod number;
 mod opcode;
+mod slot;
 mod special_register;
 mod table;
+mod text;
 mod uses;
+mod view;
 mod word;
 
+pub use aspect::Aspect;
 pub use encoding::Encoding;
-pub(crate) use encoding::{Place, Role, UNIFORM_FLAG};
 pub use instruction::Instruction;
 pub(crate) use instruction::{ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 pub use liveness::{Live, RegisterSet, live};
 pub use opcode::Opcode;
 pub use uses::{RegisterRange, RegisterRanges, Uses};
+pub use view::{Address, Jump, Location, PredicateOperand, RegisterOperand, SourceOperand};
 pub use word::{ControlWord, Field, Word};
 
 /// The architectures whose code is known: Volta, its integrated relative, and Turing.
@@ -51,11 +56,17 @@ pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
 /// No encoding of the architecture accounts for all its bits.
 pub fn decode(word: Word, address: u64, architecture: u32) -> Result<Instruction, Undecodable> {
     let mut candidates = table::candidates(word).iter();
-    let fits = |encoding: &&&Encoding| encoding.since <= architecture && encoding.accepts(word);
+    let fits = |encoding: &&&Encoding| encoding.architectures().contains(&architecture) && encoding.accepts(word);
     match candidates.find(fits) {
         Some(encoding) => Ok(Instruction { word, address, encoding }),
         None => Err(Undecodable { address, word, architecture }),
     }
+}
+
+/// The same where it is of an opcode, which costs nothing for most words of other opcodes.
+pub(crate) fn decode_only(opcode: Opcode, word: Word, address: u64, architecture: u32) -> Option<Instruction> {
+    let may_be = table::candidates(word).iter().any(|encoding| encoding.opcode == opcode);
+    may_be.then(|| decode(word, address, architecture).ok()).flatten()
 }
 
 /// The instructions in a section's bytes. A rest that is no instruction is left out.

@@ -2,10 +2,11 @@
 //!
 //! The slots of an encoding say where an operand lies, [`Widths`] how many registers it has.
 
-use super::encoding::{AddressForm, Place, RegisterWidth, Role, Slot, UNIFORM_FLAG};
+use super::aspect::Aspect;
 use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use super::opcode::Opcode;
-use super::word::{Field, Word};
+use super::slot::{AddressForm, Place, RegisterWidth, Role, Slot, SourcePlace, SourceSlot, UNIFORM_FLAG};
+use super::word::Field;
 use smallvec::SmallVec;
 
 /// Adjacent registers.
@@ -106,80 +107,82 @@ impl Widths {
     const WIDE_TARGET: Widths = Widths { a: 2, ..Widths::SINGLE };
 
     /// The widths of an instruction's operands.
-    fn of(opcode: Opcode, word: Word) -> Widths {
+    fn of(sass: &Instruction) -> Widths {
         let single = Widths::SINGLE;
-        match opcode {
-            Opcode::ImadWide => Widths { destination: 2, c: 2, ..single },
+        match sass.opcode() {
+            Opcode::ImadWide | Opcode::UimadWide => Widths { destination: 2, c: 2, ..single },
             // The addend of the high half of a product has a low half too.
             Opcode::ImadHigh => Widths { c: 2, ..single },
-            Opcode::Uimad if word.code() & 0x1ff == UIMAD_WIDE => Widths { destination: 2, c: 2, ..single },
             Opcode::Dfma | Opcode::Dadd | Opcode::Dmul | Opcode::Dsetp => Widths::PAIRS,
-            Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::Frnd => {
-                Widths { destination: converted(word.bits(75, 2)), b: converted(word.bits(84, 2)), ..single }
+            Opcode::I2f | Opcode::F2i | Opcode::F2f => {
+                let [destination, b] = [Aspect::ResultType, Aspect::SourceType].map(|aspect| converted(sass, aspect));
+                Widths { destination, b, ..single }
             }
-            Opcode::Match => Widths { a: pair_if(word.bit(73)), ..single },
-            Opcode::Cs2r => Widths { destination: pair_if(word.bit(80)), ..single },
+            Opcode::Frnd => {
+                let width = converted(sass, Aspect::SourceType);
+                Widths { destination: width, b: width, ..single }
+            }
+            Opcode::Match => Widths { a: pair_if(sass.has(Aspect::Wide)), ..single },
+            Opcode::Cs2r => Widths { destination: pair_if(sass.text(Aspect::Size) != ".32"), ..single },
             Opcode::Lepc => Widths { destination: 2, ..single },
             Opcode::Brx | Opcode::Jmx | Opcode::Brxu | Opcode::Jmxu | Opcode::Call | Opcode::Ret => Widths::WIDE_TARGET,
-            Opcode::Uldc | Opcode::Ldc | Opcode::Lds | Opcode::Ldl => Widths { destination: sized(word), ..single },
-            Opcode::Sts | Opcode::Stl => Widths { b: sized(word), ..single },
-            Opcode::Ldg | Opcode::Ld => Widths { destination: sized(word), a: address(word), ..single },
-            Opcode::Stg | Opcode::St => Widths { a: address(word), b: sized(word), c: sized(word), ..single },
-            Opcode::Atoms => Widths { a: 1, ..typed(word) },
-            Opcode::Atom | Opcode::Atomg | Opcode::Red => Widths { a: address(word), ..typed(word) },
-            Opcode::Cctl | Opcode::Qspc => Widths { a: address(word), ..single },
-            Opcode::Ldsm => Widths { destination: 1 << word.bits(72, 2), ..single },
-            Opcode::Hmma | Opcode::Imma | Opcode::Bmma => matrices(opcode, word),
-            Opcode::Tex | Opcode::Tld | Opcode::Tld4 | Opcode::Txd | Opcode::Txq => texture(opcode, word),
-            Opcode::Suld => Widths { destination: sized(word), a: texel(word), ..single },
-            Opcode::Sust => Widths { a: texel(word), b: stored_to_surface(word), ..single },
-            Opcode::Sured => Widths { a: texel(word), c: 1, ..typed(word) },
+            Opcode::Uldc | Opcode::Ldc | Opcode::Lds | Opcode::Ldl => Widths { destination: sized(sass), ..single },
+            Opcode::Sts | Opcode::Stl => Widths { b: sized(sass), ..single },
+            Opcode::Ldg | Opcode::Ld => Widths { destination: sized(sass), a: address(sass), ..single },
+            Opcode::Stg | Opcode::St => Widths { a: address(sass), b: sized(sass), c: sized(sass), ..single },
+            Opcode::Atoms => Widths { a: 1, ..typed(sass) },
+            Opcode::Atom | Opcode::Atomg | Opcode::Red => Widths { a: address(sass), ..typed(sass) },
+            Opcode::Cctl | Opcode::Qspc => Widths { a: address(sass), ..single },
+            Opcode::Ldsm => Widths { destination: 1 << sass.value(Aspect::Count), ..single },
+            Opcode::HmmaStep | Opcode::Hmma | Opcode::Imma | Opcode::Bmma => matrices(sass),
+            Opcode::Tex | Opcode::Tld | Opcode::Tld4 | Opcode::Txd | Opcode::Txq => texture(sass),
+            Opcode::Suld => Widths { destination: sized(sass), a: texel(sass), ..single },
+            Opcode::Sust => Widths { a: texel(sass), b: stored_to_surface(sass), ..single },
+            Opcode::Sured => Widths { a: texel(sass), c: 1, ..typed(sass) },
             _ => single,
         }
     }
 }
 
-/// The code of `UIMAD.WIDE` without its form.
-const UIMAD_WIDE: u16 = 0x0a5;
-
 const fn pair_if(is_pair: bool) -> u8 {
     if is_pair { 2 } else { 1 }
 }
 
-/// Registers of a converted value, by its size field.
-const fn converted(size: u64) -> u8 {
-    pair_if(size == 3)
+/// Registers of a converted value, by its type.
+fn converted(sass: &Instruction, aspect: Aspect) -> u8 {
+    pair_if(matches!(sass.text(aspect), ".F64" | ".U64" | ".S64"))
 }
 
 /// Registers of a loaded or stored value: `.64`, then the two kinds of 128 bits.
-const fn sized(word: Word) -> u8 {
-    match word.bits(73, 3) {
-        5 => 2,
-        6 | 7 => 4,
+fn sized(sass: &Instruction) -> u8 {
+    match sass.text(Aspect::Size) {
+        ".64" => 2,
+        ".128" | ".U.128" => 4,
         _ => 1,
     }
 }
 
-/// Registers of an atomic's operands: `.64`, `.S64` and `.F64`.
-const fn typed(word: Word) -> Widths {
-    let width = pair_if(matches!(word.bits(73, 3), 2 | 5 | 6));
+/// Registers of an atomic's operands.
+fn typed(sass: &Instruction) -> Widths {
+    let is_wide = matches!(sass.text(Aspect::Type), ".64" | ".U64" | ".S64" | ".F64.RN" | ".SD32");
+    let width = pair_if(is_wide);
     Widths { destination: width, b: width, c: width, ..Widths::SINGLE }
 }
 
 /// Registers of an address of 64 bits (`.E`) or 32.
-const fn address(word: Word) -> u8 {
-    pair_if(word.bit(72))
+fn address(sass: &Instruction) -> u8 {
+    pair_if(sass.has(Aspect::Extended))
 }
 
 /// Registers of the fragments of a product of matrices.
-fn matrices(opcode: Opcode, word: Word) -> Widths {
+fn matrices(sass: &Instruction) -> Widths {
     let of = |destination, a, b, c| Widths { destination, a, b, c, ..Widths::SINGLE };
-    match (opcode, word.code()) {
+    match sass.opcode() {
         // A step of Volta's 8x8x4.
-        (Opcode::Hmma, 0x236) => of(2, 2, 2, 2),
+        Opcode::HmmaStep => of(2, 2, 2, 2),
         // Turing's 16x8x8, 16x8x4: its accumulator has halves or singles.
-        (Opcode::Hmma, _) => {
-            let accumulator = if word.bit(76) { 4 } else { 2 };
+        Opcode::Hmma => {
+            let accumulator = if sass.text(Aspect::Type) == ".F32" { 4 } else { 2 };
             of(accumulator, 2, 1, accumulator)
         }
         _ => of(2, 1, 1, 2),
@@ -187,60 +190,80 @@ fn matrices(opcode: Opcode, word: Word) -> Widths {
 }
 
 /// Registers of the operands of a texture: components are packed by two where they are halves; a handle takes one register.
-fn texture(opcode: Opcode, word: Word) -> Widths {
-    let components = word.bits(72, 4).count_ones() as u8;
-    let has_halves = opcode != Opcode::Txq && word.bits(79, 2) != 0;
+fn texture(sass: &Instruction) -> Widths {
+    let opcode = sass.opcode();
+    let components = components(sass);
+    let has_halves = opcode != Opcode::Txq && sass.has(Aspect::ResultType);
     let registers = |components: u8| if has_halves { components.div_ceil(2) } else { components };
     let first = components.min(2);
-    let handle = u8::from(word.code() >> 9 == 1);
-    let (dimensions, is_array) = SHAPES[word.bits(61, 3) as usize];
-    let coordinates = dimensions + u8::from(is_array);
-    let has_offset = word.bit(76);
+    let handle = u8::from(sass.has(Aspect::Bindless));
+    let shape = sass.text(Aspect::Shape);
+    let coordinates = coordinates(shape.trim_start_matches("ARRAY_")) + u8::from(shape.starts_with("ARRAY_"));
+    let has_offset = sass.has(Aspect::Offsets);
     let (a, b) = match opcode {
         // A level.
         Opcode::Txq => (1 + handle, 0),
         // One register has the offset and the layer; place B the two gradients.
-        Opcode::Txd => (handle + dimensions + u8::from(is_array || has_offset || word.bit(87)), 2 * dimensions),
+        Opcode::Txd => {
+            let dimensions = self::coordinates(shape.trim_start_matches("ARRAY_"));
+            let has_further = shape.starts_with("ARRAY_") || has_offset || sass.has(Aspect::Level);
+            (handle + dimensions + u8::from(has_further), 2 * dimensions)
+        }
         _ => {
-            let further = handle + u8::from(has_offset) + further_coordinates(opcode, word);
+            let further = handle + u8::from(has_offset) + further_coordinates(sass);
             let all = coordinates + further;
             // Up to four scalars are spread over two pairs.
-            if word.bit(SCALARS) { (all.div_ceil(2), all / 2) } else { (coordinates, further) }
+            if sass.has(Aspect::Scalars) { (all.div_ceil(2), all / 2) } else { (coordinates, further) }
         }
     };
     Widths { destination: registers(first), second_destination: registers(components - first), a, b, c: 1 }
 }
 
-/// Set where a texture's coordinates are in pairs of registers (`.SCR`).
-const SCALARS: u8 = 60;
+/// The components of a texel that are read, or of the answer to a query.
+fn components(sass: &Instruction) -> u8 {
+    // The last number among the operands.
+    let mask = (0..).map_while(|number| sass.source(number)).filter_map(|source| source.immediate()).last();
+    mask.unwrap_or_default().count_ones() as u8
+}
 
-/// How many coordinates the shapes of textures have, and whether they are arrays.
-const SHAPES: [(u8, bool); 8] =
-    [(1, false), (2, false), (3, false), (3, false), (1, true), (2, true), (3, true), (3, true)];
-
-/// The operands behind the coordinates of a texture, beside an offset: level, bias or sample, and the value to compare with.
-fn further_coordinates(opcode: Opcode, word: Word) -> u8 {
-    let bit = |bit| u8::from(word.bit(bit));
-    match opcode {
-        // `.LB`, `.LL` and `.LC` have one each, `.LB.LC` two.
-        Opcode::Tex => [0, 0, 1, 1, 1, 2, 0, 0][word.bits(87, 3) as usize] + bit(78),
-        // `.LL`, and `.MS`.
-        Opcode::Tld => u8::from(word.bits(87, 3) == 3) + bit(78),
-        // `.DC`, and the four offsets of `.PTP`.
-        _ => bit(78) + 2 * bit(77),
+/// The coordinates of a shape without its layer.
+fn coordinates(shape: &str) -> u8 {
+    match shape {
+        "1D" => 1,
+        "2D" => 2,
+        _ => 3,
     }
 }
 
-/// Registers of a place in a surface: 1D, 1D buffer, 1D array, 2D, 2D array, 3D.
-const fn texel(word: Word) -> u8 {
-    [1, 1, 2, 2, 3, 3, 0, 0][word.bits(61, 3) as usize]
+/// The operands behind the coordinates of a texture, beside an offset: level, bias or sample, and the value to compare with.
+fn further_coordinates(sass: &Instruction) -> u8 {
+    let one_if = |aspect| u8::from(sass.has(aspect));
+    let level = match sass.text(Aspect::Level) {
+        ".LB" | ".LL" | ".LC" => 1,
+        ".LB.LC" => 2,
+        _ => 0,
+    };
+    level + one_if(Aspect::DepthComparison) + one_if(Aspect::Samples) + 2 * one_if(Aspect::OffsetsOfTexels)
+}
+
+/// Registers of a place in a surface.
+fn texel(sass: &Instruction) -> u8 {
+    match sass.text(Aspect::Shape) {
+        ".1D" | ".1D_BUFFER" => 1,
+        ".1D_ARRAY" | ".2D" => 2,
+        ".2D_ARRAY" | ".3D" => 3,
+        _ => 0,
+    }
 }
 
 /// Registers of a stored value: bytes by their size, or the components of a pixel.
-fn stored_to_surface(word: Word) -> u8 {
-    match word.code() {
-        0x99c | 0xb9b => word.bits(72, 4).count_ones() as u8,
-        _ => sized(word),
+fn stored_to_surface(sass: &Instruction) -> u8 {
+    match sass.text(Aspect::Component) {
+        _ if sass.has(Aspect::Size) => sized(sass),
+        ".R" => 1,
+        ".RG" => 2,
+        _ if sass.encoding().has(Aspect::Component) => 4,
+        _ => sized(sass),
     }
 }
 
@@ -252,8 +275,8 @@ impl Instruction {
         let guards =
             if self.encoding.has_uniform_guard { &mut uses.uniform_predicate_reads } else { &mut uses.predicate_reads };
         *guards |= predicate_bit(u64::from(guard));
-        let widths = Widths::of(self.opcode(), self.word);
-        for operand in self.encoding.operands.iter().filter(|operand| operand.shown.is_shown(self.word)) {
+        let widths = Widths::of(self);
+        for operand in self.encoding.operands(self.word).filter(|operand| operand.shown.is_shown(self.word)) {
             self.add(&mut uses, operand.slot, widths);
         }
         self.add_convergence(&mut uses);
@@ -269,20 +292,8 @@ impl Instruction {
         match slot {
             Slot::Destination(64) => uses.write(at(64), widths.second_destination),
             Slot::Destination(low) => uses.write(at(low), widths.destination),
-            Slot::Source(low, _) | Slot::Register(low, ..) => uses.read(at(low), widths.at(low)),
-            Slot::Flexible(role, ..) => {
-                let width = if role == Role::B { widths.b } else { widths.c };
-                self.add_place(uses, Place::of(role, word), width);
-            }
-            Slot::Exchanged(..) => self.add_place(uses, Place::exchanged(word), widths.b),
-            Slot::UniformExchanged(..) if matches!(word.code() >> 9, 1 | 6) => {
-                uses.read_uniform(uniform_at(32), widths.b);
-            }
-            Slot::UniformExchanged(..) => {}
+            Slot::Source(source) => self.add_source(uses, &source, widths),
             Slot::UniformDestination(low) => uses.write_uniform(uniform_at(low), widths.destination),
-            Slot::UniformSource(low, _) | Slot::UniformRegister(low, _) => {
-                uses.read_uniform(uniform_at(low), widths.at(low))
-            }
             Slot::IndexedConstant => uses.read(at(24), 1),
             Slot::UniformIndexedConstant => uses.read_uniform(uniform_at(24), 1),
             Slot::Address(form) => self.add_address(uses, form, widths.a),
@@ -311,19 +322,28 @@ impl Instruction {
             | Slot::Constant
             | Slot::Special
             | Slot::ConvergenceBarrier(_)
+            | Slot::WarpState(_)
             | Slot::Scoreboard(_)
             | Slot::Scoreboards(_)
             | Slot::Target(_)
             | Slot::ReturnTarget(_)
+            | Slot::AbsoluteTarget(_)
+            | Slot::JumpOffset(_)
+            | Slot::Name(..)
             | Slot::Function(..) => {}
         }
     }
 
-    /// Adds a source that is where its form says.
-    fn add_place(&self, uses: &mut Uses, place: Option<Place>, width: u8) {
-        match place {
-            Some(Place::Register(low)) => uses.read(self.word.bits(low, 8), width),
-            Some(Place::Uniform) => uses.read_uniform(self.word.bits(32, 6), width),
+    /// Adds a source.
+    fn add_source(&self, uses: &mut Uses, source: &SourceSlot, widths: Widths) {
+        let width = |low: u8| match (source.place, low) {
+            (SourcePlace::Role(Role::C), _) => widths.c,
+            (SourcePlace::Role(Role::B) | SourcePlace::Exchanged | SourcePlace::UniformExchanged, _) => widths.b,
+            (_, low) => widths.at(low),
+        };
+        match source.place(self.word) {
+            Some(Place::Register(low)) => uses.read(self.word.bits(low, 8), width(low)),
+            Some(Place::Uniform(low)) => uses.read_uniform(self.word.bits(low, 6), width(low)),
             Some(Place::Immediate | Place::Constant) | None => {}
         }
     }
@@ -337,7 +357,7 @@ impl Instruction {
             (_, RegisterWidth::Bit90) => pair_if(word.bit(90)),
             (_, RegisterWidth::Wide) => 2,
         };
-        uses.read(word.bits(24, 8), general);
+        uses.read(word.bits(form.register, 8), general);
         if let Some(low) = form.uniform.filter(|_| word.bit(UNIFORM_FLAG)) {
             uses.read_uniform(word.bits(low, 6), width);
         }
@@ -345,24 +365,29 @@ impl Instruction {
 
     /// Adds the convergence barriers.
     fn add_convergence(&self, uses: &mut Uses) {
-        let word = self.word;
-        let barrier = 1 << word.bits(16, 4);
-        match (self.opcode(), word.code()) {
-            (Opcode::Bssy, _) | (Opcode::Bmov, 0xf55) => uses.barrier_writes |= barrier,
-            (Opcode::Bsync, _) | (Opcode::Bmov, 0xf56) => uses.barrier_reads |= barrier,
-            // A thread leaves those that the barrier waits for.
-            (Opcode::Break, _) => {
-                uses.barrier_reads |= barrier;
-                uses.barrier_writes |= barrier;
-            }
-            (Opcode::Bmov, code) if word.bits(24, 5) < 16 => {
-                let barrier = 1 << word.bits(24, 4);
-                let (is_read, is_cleared) = (code == 0x355, word.bit(84));
-                uses.barrier_reads |= if is_read { barrier } else { 0 };
-                uses.barrier_writes |= if !is_read || is_cleared { barrier } else { 0 };
-            }
-            _ => {}
+        if let Some(barrier) = self.convergence_barrier().map(|number| 1 << number) {
+            let (is_read, is_written) = match self.opcode() {
+                Opcode::Bssy => (false, true),
+                Opcode::Bsync => (true, false),
+                // A thread leaves those that the barrier waits for.
+                Opcode::Break => (true, true),
+                // A move to it is before the other word, a move from it behind.
+                _ => (!self.is_moved_to_barrier(), self.is_moved_to_barrier()),
+            };
+            uses.barrier_reads |= if is_read { barrier } else { 0 };
+            uses.barrier_writes |= if is_written { barrier } else { 0 };
         }
+        let state = self.warp_state().filter(|_| self.convergence_barrier().is_none());
+        if let Some(barrier) = state.filter(|&number| number < 16).map(|number| 1 << number) {
+            let (is_read, is_cleared) = (self.destination(0).is_some(), self.has(Aspect::Clear));
+            uses.barrier_reads |= if is_read { barrier } else { 0 };
+            uses.barrier_writes |= if !is_read || is_cleared { barrier } else { 0 };
+        }
+    }
+
+    /// Is it a move from another word of the warp's state to a convergence barrier?
+    fn is_moved_to_barrier(&self) -> bool {
+        matches!(self.slots().next(), Some(Slot::ConvergenceBarrier(_)))
     }
 }
 

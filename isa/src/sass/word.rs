@@ -53,6 +53,11 @@ impl Word {
         self.bits(0, 12) as u16
     }
 
+    /// The operand form: which operands the places in the word have.
+    pub const fn form(self) -> u16 {
+        self.code() >> 9
+    }
+
     /// When it issues.
     pub const fn control(self) -> ControlWord {
         ControlWord {

@@ -1,42 +1,37 @@
 //! Conversions between types.
 
 use super::float::rounding_of;
-use super::operands::{Operands, sign_at};
-use super::{Lowered, Pending};
+use super::operands::{Operands, sign_of};
+use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::convert::{Conversion, ConvertPair, Mode, Scalar};
 use crate::interpreter::floating_point::float::*;
 use crate::interpreter::floating_point::half::HalfToDouble;
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned};
 use crate::interpreter::machine::convert::ConvertPart;
-use crate::sass::{self, Opcode, Place, Word};
+use crate::sass::{self, Aspect, Opcode};
 
-/// Floating-point types by the codes of their sizes.
-fn float(code: u64) -> Lowered<Scalar> {
-    match code {
-        1 => Ok(Scalar::F16),
-        2 => Ok(Scalar::F32),
-        3 => Ok(Scalar::F64),
-        _ => Err("a type of 8 bits".to_owned()),
-    }
+/// The type that a modifier names, signed or a single where it names none.
+fn scalar(sass: &sass::Instruction, aspect: Aspect, unnamed: Scalar) -> Lowered<Scalar> {
+    Ok(match sass.text(aspect) {
+        "" => unnamed,
+        ".U8" => Scalar::U8,
+        ".S8" => Scalar::S8,
+        ".U16" => Scalar::U16,
+        ".S16" => Scalar::S16,
+        ".U32" => Scalar::U32,
+        ".U64" => Scalar::U64,
+        ".S64" => Scalar::S64,
+        ".F16" => Scalar::F16,
+        ".F32" => Scalar::F32,
+        ".F64" => Scalar::F64,
+        other => return Err(format!("a conversion with the type {other}")),
+    })
 }
 
-/// Integer types by the codes of their sizes.
-fn integer(size: u64, is_signed: bool) -> Scalar {
-    match (size, is_signed) {
-        (0, false) => Scalar::U8,
-        (0, true) => Scalar::S8,
-        (1, false) => Scalar::U16,
-        (1, true) => Scalar::S16,
-        (2, false) => Scalar::U32,
-        (2, true) => Scalar::S32,
-        (_, false) => Scalar::U64,
-        (_, true) => Scalar::S64,
-    }
-}
-
-fn mode(code: u64) -> Mode {
-    match rounding_of(code) {
+/// The rounding of a conversion in the terms of PTX.
+fn mode(sass: &sass::Instruction) -> Mode {
+    match rounding_of(sass) {
         rounding::DOWN => Mode::Down,
         rounding::UP => Mode::Up,
         rounding::ZERO => Mode::Zero,
@@ -47,38 +42,32 @@ fn mode(code: u64) -> Mode {
 impl Pending {
     pub(super) fn conversion(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
-        let word = sass.word();
-        self.instruction.destinations[0] = operands.row(word.bits(16, 8) as u8);
+        self.instruction.destinations[0] = operands.written(sass.destination(0));
+        let of_source = |unnamed| scalar(sass, Aspect::SourceType, unnamed);
+        let of_result = |unnamed| scalar(sass, Aspect::ResultType, unnamed);
         let (from, to) = match sass.opcode() {
-            O::I2f => (integer(word.bits(84, 2), word.bit(74)), float(word.bits(75, 2))?),
-            O::F2i => (float(word.bits(84, 2))?, integer(word.bits(75, 2), word.bit(72))),
-            O::F2f | O::Frnd => (float(word.bits(84, 2))?, float(word.bits(75, 2))?),
-            _ => {
-                let to = [Scalar::U8, Scalar::S8, Scalar::U16, Scalar::S16][word.bits(76, 2) as usize];
-                (Scalar::S32, to)
-            }
+            O::I2f => (of_source(Scalar::S32)?, of_result(Scalar::F32)?),
+            O::F2i => (of_source(Scalar::F32)?, of_result(Scalar::S32)?),
+            O::F2f => (of_source(Scalar::F32)?, of_result(Scalar::F32)?),
+            O::Frnd => (of_source(Scalar::F32)?, of_source(Scalar::F32)?),
+            _ => (Scalar::S32, scalar(sass, Aspect::Type, Scalar::S32)?),
         };
-        let place = Place::exchanged(word).ok_or("a form without this operand")?;
+        let source = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
         let is_float = !matches!(sass.opcode(), O::I2f | O::I2i);
-        self.instruction.sources[0] = match from {
-            // Of an integer of 64 bits, as of a double, the immediate is the upper half.
-            Scalar::U64 | Scalar::S64 if place == Place::Immediate => operands.wide_number(word.bits(32, 32) << 32),
-            _ if from.is_wide() => operands.wide_at(word, place)?,
-            _ => operands.at(word, place)?,
-        };
-        if is_float {
-            self.instruction.signs = sign_at(word, place, 0, true);
+        // Of an integer of 64 bits, as of a double, an immediate is the upper half.
+        self.instruction.sources[0] =
+            if from.is_wide() { operands.read_wide(source)? } else { operands.read(source)? };
+        self.instruction.signs = sign_of(source, 0);
+        if from.bits() < 32 {
+            self.instruction.offset = source.part as i64 * i64::from(from.bits());
         }
-        if place != Place::Immediate && from.bits() < 32 {
-            self.instruction.offset = word.bits(60, 2) as i64 * if from.bits() == 8 { 8 } else { 16 };
-        }
-        let flushes = is_float && word.bit(80);
+        let flushes = is_float && sass.has(Aspect::Flush);
         let saturates = sass.opcode() == O::I2i;
         let is_integral = sass.opcode() == O::Frnd;
         let conversion = Conversion {
             from,
             to,
-            mode: mode(word.bits(78, 2)),
+            mode: mode(sass),
             flushes,
             saturates,
             is_finite: false,
@@ -86,20 +75,17 @@ impl Pending {
             is_integral,
             is_packed: false,
         };
-        self.converted(&conversion, word)
+        self.converted(&conversion, sass)
     }
 
     /// `F2FP.PACK_AB`: two singles become the halves of a register, the first the upper one.
     pub(super) fn pack_halves(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
-        let word = sass.word();
-        let place = Place::exchanged(word).ok_or("a form without this operand")?;
-        self.instruction.destinations[0] = operands.row(word.bits(16, 8) as u8);
-        self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
-        self.instruction.sources[1] = operands.at(word, place)?;
+        self.instruction.destinations[0] = operands.written(sass.destination(0));
+        self.take(sass, operands, 2)?;
         let conversion = Conversion {
             from: Scalar::F32,
             to: Scalar::F16,
-            mode: if word.bits(79, 2) == 3 { Mode::Zero } else { Mode::Nearest },
+            mode: mode(sass),
             flushes: false,
             saturates: false,
             is_finite: false,
@@ -111,10 +97,10 @@ impl Pending {
     }
 
     /// The quick conversions, and one for all others.
-    fn converted(&mut self, conversion: &Conversion, word: Word) -> Lowered<()> {
+    fn converted(&mut self, conversion: &Conversion, sass: &sass::Instruction) -> Lowered<()> {
         let Conversion { from, to, mode, flushes, is_integral, .. } = *conversion;
         let is_whole = self.instruction.signs == 0 && self.instruction.offset == 0 && !is_integral;
-        let rounding = rounding_of(word.bits(78, 2));
+        let rounding = rounding_of(sass);
         let directed = rounding | if flushes { 4 } else { 0 };
         if is_integral && (from, to) == (Scalar::F64, Scalar::F64) {
             let functions = match mode {

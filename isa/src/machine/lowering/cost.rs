@@ -5,7 +5,7 @@
 //! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
 use crate::program::timing::{CTA_FENCE, CountClass, FENCE, LatencyClass, Pipe, SharedCost, VOTE};
-use crate::sass::{self, Opcode};
+use crate::sass::{self, Aspect, Opcode};
 
 /// The pipe, the latency and the class of an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +32,9 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
     use CountClass as C;
     use LatencyClass as L;
     use Opcode as O;
-    let word = instruction.word();
     match instruction.opcode() {
         O::Imad | O::ImadWide | O::ImadHigh | O::Idp => cost(Pipe::Fp32, L::IntegerMultiply, C::Integer),
-        O::Uimad => cost(Pipe::Int, L::IntegerMultiply, C::Integer),
+        O::Uimad | O::UimadWide => cost(Pipe::Int, L::IntegerMultiply, C::Integer),
         O::Ffma => cost(Pipe::Fp32, L::Single, C::SingleFma),
         O::Fadd => cost(Pipe::Fp32, L::Single, C::SingleAdd),
         O::Fmul => cost(Pipe::Fp32, L::Single, C::SingleMultiply),
@@ -46,9 +45,10 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Dsetp => cost(Pipe::Fp64, L::Double, C::Other),
         O::Hadd2 | O::Hmul2 | O::Hfma2 => cost(Pipe::Fp16, L::Half, C::Half),
         O::Hsetp2 | O::Hset2 => cost(Pipe::Fp16, L::Half, C::Other),
-        // Bit 76: sums in single precision.
-        O::Hmma if word.code() == 0x236 && word.bit(76) => cost(Pipe::Tensor, L::TensorStep, C::Other),
-        O::Hmma if word.code() == 0x236 => cost(Pipe::Tensor, L::TensorHalfStep, C::Other),
+        O::HmmaStep if instruction.text(Aspect::Type).starts_with(".F32") => {
+            cost(Pipe::Tensor, L::TensorStep, C::Other)
+        }
+        O::HmmaStep => cost(Pipe::Tensor, L::TensorHalfStep, C::Other),
         O::Hmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
         O::Imma | O::Bmma => cost(Pipe::Tensor, L::TensorNarrowProduct, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
@@ -64,8 +64,8 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Umov => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Mov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => cost(Pipe::Int, L::Integer, C::Other),
         O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
-        O::Ldc | O::Uldc if word.code() != 0xab9 => cost(Pipe::Memory, L::Variable, C::Memory),
-        O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
+        O::Ldc | O::Uldc if instruction.names_index() => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Ldc | O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Vote => shared(VOTE),
@@ -77,8 +77,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
             cost(Pipe::Store, L::Variable, C::Memory)
         }
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
-        // Bits 76 to 78: the scope, of a CTA, of an SM, of the GPU or of the system.
-        O::Membar if word.bits(76, 3) >= 2 => shared(FENCE),
+        O::Membar if is_fence_of_device(instruction) => shared(FENCE),
         // Fences of a CTA, and instructions that empty caches: values are coherent.
         O::Membar | O::Errbar | O::Cctl => shared(CTA_FENCE),
         O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
@@ -89,4 +88,9 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Nop | O::Depbar | O::Pmtrig => cost(Pipe::Branch, L::Branch, C::Other),
         _ => cost(Pipe::Int, L::Integer, C::Integer),
     }
+}
+
+/// Whether a fence orders accesses for more than the SM.
+pub(super) fn is_fence_of_device(fence: &sass::Instruction) -> bool {
+    !matches!(fence.text(Aspect::Scope), ".CTA" | ".SM")
 }

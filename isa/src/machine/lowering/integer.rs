@@ -1,7 +1,7 @@
 //! Integer arithmetic, logic, moves and selections, those of the uniform datapath among them.
 
-use super::operands::{Operands, predicate_destination, predicate_source, sign_at};
-use super::{Lowered, Pending};
+use super::operands::{Operands, predicate_destination, predicate_source, sign_of};
+use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::*;
 use crate::interpreter::compare::{
     Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqualOrUnordered as NotEqual, Select, SetPredicate,
@@ -11,135 +11,39 @@ use crate::interpreter::integer::*;
 use crate::interpreter::machine::arithmetic::*;
 use crate::interpreter::machine::compare::{ByPredicate, CompareIntegers, EXTENDED, combination, outcome};
 use crate::interpreter::machine::logic::*;
-use crate::operation::LaneFunction;
-use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
-use crate::sass::{self, Opcode, Place, UNIFORM_FLAG, Word};
-
-/// The three sources of an instruction with their signs, where its form puts them.
-struct Sources {
-    sources: [Source; 3],
-    signs: u8,
-}
-
-/// The datapath that an instruction belongs to: which registers and predicates its fields name.
-#[derive(Clone, Copy)]
-struct Path {
-    is_uniform: bool,
-}
-
-impl Path {
-    fn of(sass: &sass::Instruction) -> Path {
-        Path { is_uniform: sass.encoding().has_uniform_guard() }
-    }
-
-    fn register(self, operands: &Operands, word: Word, low: u8) -> Source {
-        if self.is_uniform {
-            operands.uniform(word.bits(low, 6) as u8)
-        } else {
-            operands.register(word.bits(low, 8) as u8)
-        }
-    }
-
-    /// The operand in bits 32 to 63.
-    fn exchanged(self, operands: &mut Operands, word: Word) -> Lowered<Source> {
-        match (self.is_uniform, word.code() >> 9) {
-            (true, 2 | 4) => Ok(operands.number(word.bits(32, 32) as u32)),
-            (true, _) if word.bit(UNIFORM_FLAG) || word.code() >> 9 == 1 => {
-                Ok(operands.uniform(word.bits(32, 6) as u8))
-            }
-            (true, _) => Ok(operands.number(word.bits(32, 32) as u32)),
-            (false, _) => {
-                let place = Place::exchanged(word).ok_or("a form without this operand")?;
-                operands.at(word, place)
-            }
-        }
-    }
-
-    /// Is there an immediate in bits 32 to 63?
-    fn has_immediate(self, word: Word) -> bool {
-        match self.is_uniform {
-            true => !(word.code() >> 9 == 1 || (word.code() >> 9 == 6 && word.bit(UNIFORM_FLAG))),
-            false => Place::exchanged(word) == Some(Place::Immediate),
-        }
-    }
-
-    fn destination(self, operands: &Operands, word: Word) -> u16 {
-        if self.is_uniform {
-            operands.uniform_row(word.bits(16, 6) as u8)
-        } else {
-            operands.row(word.bits(16, 8) as u8)
-        }
-    }
-
-    /// All three sources: A, B, C. `wide_c` is of a C that is a pair.
-    fn sources(self, operands: &mut Operands, word: Word, wide_c: bool) -> Lowered<Sources> {
-        let a = self.register(operands, word, 24);
-        let at_c = self.register(operands, word, 64);
-        let is_turned = matches!(word.code() >> 9, 2 | 3 | 7);
-        let other = if wide_c && is_turned && !self.is_uniform {
-            wide_addend(operands, word)?
-        } else if wide_c && is_turned {
-            operands.wide_number(i64::from(word.bits(32, 32) as i32) as u64)
-        } else {
-            self.exchanged(operands, word)?
-        };
-        let (b, c) = if is_turned { (at_c, other) } else { (other, at_c) };
-        let exchanged = if self.has_immediate(word) { Place::Immediate } else { Place::Register(32) };
-        let (place_b, place_c) =
-            if is_turned { (Place::Register(64), exchanged) } else { (exchanged, Place::Register(64)) };
-        let signs = sign_at(word, Place::Register(24), 0, false)
-            | sign_at(word, place_b, 1, false)
-            | sign_at(word, place_c, 2, false);
-        Ok(Sources { sources: [a, b, c], signs })
-    }
-}
-
-/// The addend of a wide product in bits 32 to 63: a number of 32 bits that is extended with its sign, or a pair.
-fn wide_addend(operands: &mut Operands, word: Word) -> Lowered<Source> {
-    match Place::exchanged(word).ok_or("a form without this operand")? {
-        Place::Immediate => Ok(operands.wide_number(i64::from(word.bits(32, 32) as i32) as u64)),
-        place => operands.wide_at(word, place),
-    }
-}
-
-const ONLY_B: u8 = 3 << 2;
-const ONLY_C: u8 = 3 << 4;
-
-/// The code of `LEA.HI R0, R1, R2, 0x3, 0x4`.
-const LEA_WITH_UPPER_IMMEDIATE: u16 = 0x411;
+use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, TRUE_PREDICATE};
+use crate::sass::{self, Aspect, Opcode};
 
 impl Pending {
     pub(super) fn integer(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
-        let word = sass.word();
-        let path = Path::of(sass);
-        self.instruction.destinations[0] = path.destination(operands, word);
+        self.instruction.destinations[0] = operands.written(sass.destination(0));
+        let is_signed = !sass.has(Aspect::Unsigned);
         match sass.opcode() {
-            O::Imad | O::Uimad if sass.name().contains(".WIDE") => self.product(word, path, operands, product::WIDE),
-            O::Imad | O::Uimad => self.product(word, path, operands, product::LOW),
-            O::ImadWide => self.product(word, path, operands, product::WIDE),
-            O::ImadHigh => self.product(word, path, operands, product::HIGH),
-            O::Iadd3 | O::Uiadd3 => self.sum(word, path, operands),
-            O::Lea | O::Ulea => self.shift_add(word, path, operands),
-            O::Isetp | O::Uisetp => self.integer_comparison(word, path, operands),
-            O::Lop3 | O::Ulop3 => self.logic(word, path, operands),
-            O::Shf | O::Ushf => self.funnel(word, path, operands),
+            O::Imad | O::Uimad => self.product(sass, operands, product::LOW),
+            O::ImadWide | O::UimadWide => self.product(sass, operands, product::WIDE),
+            O::ImadHigh => self.product(sass, operands, product::HIGH),
+            O::Iadd3 | O::Uiadd3 => self.sum(sass, operands),
+            O::Lea | O::Ulea => self.shift_add(sass, operands),
+            O::Isetp | O::Uisetp => self.integer_comparison(sass, operands),
+            O::Lop3 | O::Ulop3 => self.logic(sass, operands),
+            O::Shf | O::Ushf => self.funnel(sass, operands),
             O::Mov | O::Umov => {
-                self.instruction.sources[0] = path.exchanged(operands, word)?;
-                if sass.opcode() == O::Mov && word.bits(72, 4) != 15 {
+                self.take(sass, operands, 1)?;
+                // The lanes' quads that move, a bit for each lane of a quad.
+                if sass.source(1).is_some_and(|lanes| lanes.immediate() != Some(15)) {
                     return Err("a move of some of the lanes".to_owned());
                 }
                 self.run(functions::<Map<Move<u32>>>(), 0)
             }
             O::Sel | O::Usel => {
-                self.two(word, path, operands)?;
-                self.condition(word, path);
+                self.take(sass, operands, 2)?;
+                self.condition(sass);
                 self.run(functions::<Select<u32>>(), 0)
             }
             O::Imnmx => {
-                self.two(word, path, operands)?;
-                self.condition(word, path);
-                let is_signed = word.bit(73);
+                self.take(sass, operands, 2)?;
+                self.condition(sass);
                 self.run(
                     match is_signed {
                         true => functions::<ByPredicate<Minimum<i32>, Maximum<i32>>>(),
@@ -149,37 +53,25 @@ impl Pending {
                 )
             }
             O::Prmt | O::Uprmt => {
-                let Sources { sources: [a, b, c], .. } = path.sources(operands, word, false)?;
+                self.take(sass, operands, 3)?;
                 // The second source chooses among the bytes of the first and the third.
-                self.instruction.sources[..3].copy_from_slice(&[a, c, b]);
-                self.run(functions::<Map<Permute>>(), word.bits(72, 3) as u32)
+                self.instruction.sources.swap(1, 2);
+                self.run(functions::<Map<Permute>>(), sass.value(Aspect::Mode) as u32)
             }
             O::Bmsk | O::Ubmsk => {
-                self.two(word, path, operands)?;
-                let wraps = word.bit(75);
+                self.take(sass, operands, 2)?;
+                let wraps = sass.has(Aspect::Wrap);
                 self.run(if wraps { functions::<Map<MaskWrap>>() } else { functions::<Map<MaskClamp>>() }, 0)
             }
             O::Sgxt | O::Usgxt => {
-                self.two(word, path, operands)?;
-                let clamps = u32::from(!word.bit(75));
-                let is_signed = word.bit(73);
+                self.take(sass, operands, 2)?;
+                let clamps = u32::from(!sass.has(Aspect::Wrap));
                 self.run(if is_signed { functions::<Map<ExtendS32>>() } else { functions::<Map<ExtendU32>>() }, clamps)
             }
-            O::Idp => {
-                let Sources { sources, .. } = path.sources(operands, word, false)?;
-                self.instruction.sources[..3].copy_from_slice(&sources);
-                let types = word.bits(73, 2) as u32;
-                match word.bits(75, 3) {
-                    0 => self.run(functions::<Map<DotProduct4>>(), types),
-                    2 => self.run(functions::<Map<DotProduct2>>(), types),
-                    _ => self.run(functions::<Map<DotProduct2>>(), types | 4),
-                }
-            }
+            O::Idp => self.dot_product(sass, operands),
             O::Vabsdiff => {
-                let Sources { sources, .. } = path.sources(operands, word, false)?;
-                self.instruction.sources[..3].copy_from_slice(&sources);
+                self.take(sass, operands, 3)?;
                 self.instruction.predicate_destinations[0] = SINK_PREDICATE;
-                let is_signed = word.bit(73);
                 self.run(
                     match is_signed {
                         true => functions::<Map<SumOfAbsoluteDifference<i32>>>(),
@@ -189,77 +81,65 @@ impl Pending {
                 )
             }
             O::Vabsdiff4 => {
-                let Sources { sources, .. } = path.sources(operands, word, false)?;
-                self.instruction.sources[..3].copy_from_slice(&sources);
-                let flags = u32::from(word.bit(73)) | u32::from(word.bit(75)) << 1;
+                self.take(sass, operands, 3)?;
+                let flags = u32::from(is_signed) | u32::from(sass.has(Aspect::Accumulate)) << 1;
                 self.run(functions::<AbsoluteDifferences>(), flags)
             }
             O::I2ip => {
-                if word.bit(72) {
+                self.take(sass, operands, 3)?;
+                if sass.source(2).is_some_and(|addend| addend.part != 0) {
                     return Err("the upper half of what a packing conversion adds to".to_owned());
                 }
-                let Sources { sources, .. } = path.sources(operands, word, false)?;
-                self.instruction.sources[..3].copy_from_slice(&sources);
-                // .U8, .S8, .U16, .S16
-                let bits = if word.bit(77) { 16 } else { 8 };
-                self.run(functions::<Map<PackIntegers>>(), bits | u32::from(word.bit(76)) << 8)
+                let to = sass.text(Aspect::Type);
+                let bits = if to.ends_with("16") { 16 } else { 8 };
+                self.run(functions::<Map<PackIntegers>>(), bits | u32::from(to.starts_with(".S")) << 8)
             }
-            O::Iabs | O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo | O::Ubrev => {
-                self.one(sass.opcode(), word, path, operands)
-            }
+            O::Iabs | O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo | O::Ubrev => self.one(sass, operands),
             other => Err(format!("{} is not executed", other.name())),
         }
     }
 
-    /// A lane function and its immediate.
-    pub(super) fn run(&mut self, functions: [LaneFunction; 2], immediate: u32) -> Lowered<()> {
-        self.instruction.functions = functions;
-        self.instruction.immediate = immediate;
-        Ok(())
-    }
-
-    fn two(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        self.instruction.sources[0] = path.register(operands, word, 24);
-        self.instruction.sources[1] = path.exchanged(operands, word)?;
-        Ok(())
-    }
-
-    /// The predicate at bit 87 is the first that is read.
-    fn condition(&mut self, word: Word, path: Path) {
-        let (slot, flip) = predicate_source(word, 87, path.is_uniform);
-        (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, flip);
-    }
-
-    /// The predicates at bits 81 and 84 are written.
-    fn results(&mut self, word: Word, path: Path) {
-        self.instruction.predicate_destinations = [81, 84].map(|low| predicate_destination(word, low, path.is_uniform));
-    }
-
     /// The predicates that a sum with carries adds.
-    fn carries(&mut self, word: Word, path: Path, second: bool) -> u32 {
-        if !word.bit(74) {
+    fn carries(&mut self, sass: &sass::Instruction) -> u32 {
+        if !sass.has(Aspect::Carry) {
             return 0;
         }
-        self.condition(word, path);
-        if second {
-            let (slot, flip) = predicate_source(word, 77, path.is_uniform);
-            (self.instruction.predicate_sources[1], self.instruction.predicate_flips[1]) = (slot, flip);
-        } else {
-            (self.instruction.predicate_sources[1], self.instruction.predicate_flips[1]) = (TRUE_PREDICATE, u32::MAX);
-        }
+        self.condition(sass);
+        let (slot, flip) = match sass.predicate_source(1) {
+            None => (TRUE_PREDICATE, u32::MAX),
+            second => predicate_source(second),
+        };
+        (self.instruction.predicate_sources[1], self.instruction.predicate_flips[1]) = (slot, flip);
         sum::EXTENDED
     }
 
-    /// `IMAD`: most often a move, a sum or a shift, which are quicker than a product.
-    fn product(&mut self, word: Word, path: Path, operands: &mut Operands, part: u8) -> Lowered<()> {
-        let Sources { sources, signs } = path.sources(operands, word, part != product::LOW)?;
-        self.instruction.sources[..3].copy_from_slice(&sources);
-        self.instruction.signs = signs & ONLY_C;
-        if part != product::LOW {
-            self.instruction.predicate_destinations[0] = predicate_destination(word, 81, path.is_uniform);
+    /// `IDP`: products of four bytes, or of two halves with two bytes, each signed or not.
+    fn dot_product(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 3)?;
+        let form = sass.text(Aspect::Type);
+        let mut types = form.rsplit('.').take(2).map(|name| u32::from(name.starts_with('S')));
+        let (second, first) = (types.next().unwrap_or(0), types.next().unwrap_or(0));
+        let types = first | second << 1;
+        match form {
+            _ if form.starts_with(".4A") => self.run(functions::<Map<DotProduct4>>(), types),
+            _ if form.starts_with(".2A.LO") => self.run(functions::<Map<DotProduct2>>(), types),
+            _ => self.run(functions::<Map<DotProduct2>>(), types | 4),
         }
-        let is_signed = word.bit(73);
-        let extended = self.carries(word, path, false);
+    }
+
+    /// `IMAD`: most often a move, a sum or a shift, which are quicker than a product.
+    fn product(&mut self, sass: &sass::Instruction, operands: &mut Operands, part: u8) -> Lowered<()> {
+        self.take(sass, operands, 2)?;
+        let addend = sass.source(2).ok_or(NO_SUCH_OPERAND)?;
+        let is_wide = part != product::LOW;
+        self.instruction.sources[2] = if is_wide { operands.read_extended(addend)? } else { operands.read(addend)? };
+        self.instruction.signs |= sign_of(addend, 2);
+        if is_wide {
+            self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
+        }
+        let sources = [0, 1, 2].map(|number| self.instruction.sources[number]);
+        let is_signed = !sass.has(Aspect::Unsigned);
+        let extended = self.carries(sass);
         let carries_out = self.instruction.predicate_destinations[0] != SINK_PREDICATE;
         if extended != 0 || carries_out || (self.instruction.signs != 0 && part != product::LOW) {
             let functions = match (part, is_signed) {
@@ -303,50 +183,44 @@ impl Pending {
         }
     }
 
-    fn sum(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        let Sources { sources, signs } = path.sources(operands, word, false)?;
-        self.instruction.sources[..3].copy_from_slice(&sources);
-        self.instruction.signs = signs;
-        self.results(word, path);
-        let extended = self.carries(word, path, true);
+    fn sum(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 3)?;
+        self.results(sass);
+        let extended = self.carries(sass);
         if extended != 0 || self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
             return self.run(functions::<Add3Carry>(), extended);
         }
-        let zero = operands.number(0);
-        if signs == 0 && sources[2] == zero {
+        if self.instruction.signs == 0 && self.instruction.sources[2] == operands.number(0) {
             return self.run(functions::<Map<Add<u32>>>(), 0);
         }
         self.run(functions::<Add3>(), 0)
     }
 
-    fn shift_add(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        let Sources { sources, signs } = path.sources(operands, word, false)?;
-        self.instruction.sources[..3].copy_from_slice(&sources);
-        // With the upper half as an immediate, the bit of the second source's sign is one of the shift.
-        let without_sign = if word.code() == LEA_WITH_UPPER_IMMEDIATE { ONLY_B | ONLY_C } else { ONLY_C };
-        self.instruction.signs = signs & !without_sign;
-        self.instruction.predicate_destinations[0] = predicate_destination(word, 81, path.is_uniform);
-        let mut flags = self.carries(word, path, false) | (word.bits(75, 5) as u32) << sum::SHIFT;
-        if word.bit(80) {
-            flags |= sum::HIGH;
-        }
-        if word.bit(73) {
-            flags |= sum::SIGN_EXTENDED;
+    fn shift_add(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 3)?;
+        let amount = sass.source(3).and_then(|amount| amount.immediate()).ok_or(NO_SUCH_OPERAND)?;
+        self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
+        let mut flags = self.carries(sass) | amount << sum::SHIFT;
+        for (aspect, flag) in [(Aspect::High, sum::HIGH), (Aspect::ExtendedSign, sum::SIGN_EXTENDED)] {
+            if sass.has(aspect) {
+                flags |= flag;
+            }
         }
         self.run(functions::<ShiftAdd>(), flags)
     }
 
-    fn integer_comparison(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        self.two(word, path, operands)?;
+    fn integer_comparison(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 2)?;
         self.instruction.destinations[0] = SINK_ROW;
-        self.results(word, path);
-        self.condition(word, path);
-        let (is_signed, is_extended, code) = (word.bit(73), word.bit(72), word.bits(76, 3) as u32);
-        let how = combination(word.bits(74, 2));
+        self.results(sass);
+        self.condition(sass);
+        let (is_signed, is_extended) = (!sass.has(Aspect::Unsigned), sass.has(Aspect::Extended));
+        let code = sass.value(Aspect::Comparison) as u32;
+        let how = combination(sass.value(Aspect::Boolean));
         if is_extended || matches!(code, 0 | 7) {
             let mut immediate = how | code << outcome::SHIFT;
             if is_extended {
-                let (slot, flip) = predicate_source(word, 68, path.is_uniform);
+                let (slot, flip) = predicate_source(sass.predicate_source(1));
                 (self.instruction.predicate_sources[1], self.instruction.predicate_flips[1]) = (slot, flip);
                 immediate |= EXTENDED;
             }
@@ -370,17 +244,16 @@ impl Pending {
     }
 
     /// `LOP3`: functions of two values are quicker than those of three.
-    fn logic(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        let Sources { sources, .. } = path.sources(operands, word, false)?;
-        self.instruction.sources[..3].copy_from_slice(&sources);
-        let table = word.bits(72, 8) as u32;
-        let result = predicate_destination(word, 81, path.is_uniform);
+    fn logic(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 3)?;
+        let table = sass.source(3).and_then(|table| table.immediate()).ok_or(NO_SUCH_OPERAND)?;
+        let result = predicate_destination(sass.predicate(0));
         if result != SINK_PREDICATE {
             self.instruction.predicate_destinations[0] = result;
-            self.condition(word, path);
-            return self.run(functions::<Logic3Predicate>(), table | u32::from(word.bit(80)) << 8);
+            self.condition(sass);
+            return self.run(functions::<Logic3Predicate>(), table | u32::from(sass.has(Aspect::PredicateAnd)) << 8);
         }
-        let is_zero = sources[2] == operands.number(0);
+        let is_zero = self.instruction.sources[2] == operands.number(0);
         // The four combinations with a third value of zero: bits 0, 2, 4 and 6.
         match (is_zero, table & 0b0101_0101) {
             (true, 0x40) => self.run(functions::<Map<And<u32>>>(), 0),
@@ -391,17 +264,19 @@ impl Pending {
     }
 
     /// `SHF`: shifts of one word are quicker than those of two.
-    fn funnel(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
-        let Sources { sources: [a, b, c], .. } = path.sources(operands, word, false)?;
-        self.instruction.sources[..3].copy_from_slice(&[a, b, c]);
-        let (kind, is_right, wraps, is_high) = (word.bits(73, 2) as u32, word.bit(76), word.bit(75), word.bit(80));
+    fn funnel(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.take(sass, operands, 3)?;
+        // .S64, .U64, .S32, .U32
+        let kind = sass.value(Aspect::Type) as u32;
+        let is_right = sass.text(Aspect::Direction) == ".R";
+        let (wraps, is_high) = (sass.has(Aspect::Wrap), sass.has(Aspect::High));
         let is_short = kind & 2 != 0;
         if is_short && !wraps {
             match (is_right, is_high, kind) {
                 // The count is limited to 32 bits' width, which shifts everything out.
                 (false, false, _) => return self.run(functions::<Map<ShiftLeft<u32>>>(), 0),
                 (true, true, _) => {
-                    self.instruction.sources[0] = c;
+                    self.instruction.sources[0] = self.instruction.sources[2];
                     return self.run(
                         match kind {
                             3 => functions::<Map<ShiftRight<u32>>>(),
@@ -422,27 +297,27 @@ impl Pending {
         self.run(functions::<Funnel>(), flags)
     }
 
-    /// Operations on one value, in bits 32 to 63. Some of them invert it.
-    fn one(&mut self, opcode: Opcode, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
+    /// Operations on one value. Some of them invert it.
+    fn one(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
-        self.instruction.sources[0] = path.exchanged(operands, word)?;
-        let inverts =
-            matches!(opcode, O::Popc | O::Flo | O::Upopc | O::Uflo) && word.bit(63) && !path.has_immediate(word);
-        match opcode {
+        let source = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
+        self.instruction.sources[0] = operands.read(source)?;
+        let inverts = source.is_negated;
+        match sass.opcode() {
             O::Iabs => self.run(functions::<Map<Absolute<i32>>>(), 0),
             O::Brev | O::Ubrev => self.run(functions::<Map<Reverse32>>(), 0),
             O::Popc | O::Upopc if inverts => self.run(functions::<Map<Inverted<PopulationCount32>>>(), 0),
             O::Popc | O::Upopc => self.run(functions::<Map<PopulationCount32>>(), 0),
             _ => {
-                if predicate_destination(word, 81, path.is_uniform) != SINK_PREDICATE {
+                if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
                     return Err("a predicate that says whether a bit was found".to_owned());
                 }
-                let shift_amount = u32::from(word.bit(74));
-                let functions = match (word.bit(73), inverts) {
-                    (true, false) => functions::<Map<FindS32>>(),
-                    (true, true) => functions::<Map<InvertedSigned<FindS32>>>(),
-                    (false, false) => functions::<Map<FindU32>>(),
-                    (false, true) => functions::<Map<Inverted<FindU32>>>(),
+                let shift_amount = u32::from(sass.has(Aspect::ShiftAmount));
+                let functions = match (sass.has(Aspect::Unsigned), inverts) {
+                    (false, false) => functions::<Map<FindS32>>(),
+                    (false, true) => functions::<Map<InvertedSigned<FindS32>>>(),
+                    (true, false) => functions::<Map<FindU32>>(),
+                    (true, true) => functions::<Map<Inverted<FindU32>>>(),
                 };
                 self.run(functions, shift_amount)
             }

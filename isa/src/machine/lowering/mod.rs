@@ -32,7 +32,7 @@ use crate::program::parts::SharedCode;
 use crate::program::timing::{ConstantLine, CountedWait, Dependencies, IssueControl, LatencyClass, Timing};
 use crate::program::{Calls, Program};
 use crate::sass::{self, ControlWord, Opcode, Word};
-use operands::Operands;
+use operands::{Operands, predicate_destination, predicate_source, sign_of};
 use std::sync::Arc;
 
 /// Why machine code cannot run.
@@ -49,6 +49,9 @@ pub struct LoweringError {
 
 /// The lowered opcode, or why it cannot run.
 type Lowered<T> = Result<T, String>;
+
+/// Why an instruction cannot be lowered that does not have what its opcode needs.
+const NO_SUCH_OPERAND: &str = "a form without this operand";
 
 /// An instruction while it is put together.
 struct Pending {
@@ -374,6 +377,34 @@ impl Pending {
         pending
     }
 
+    /// A lane function and its immediate.
+    fn run(&mut self, functions: [LaneFunction; 2], immediate: u32) -> Lowered<()> {
+        self.instruction.functions = functions;
+        self.instruction.immediate = immediate;
+        Ok(())
+    }
+
+    /// Takes the first sources of an instruction, with their signs.
+    fn take(&mut self, sass: &sass::Instruction, operands: &mut Operands, count: usize) -> Lowered<()> {
+        for number in 0..count {
+            let source = sass.source(number).ok_or(NO_SUCH_OPERAND)?;
+            self.instruction.sources[number] = operands.read(source)?;
+            self.instruction.signs |= sign_of(source, number);
+        }
+        Ok(())
+    }
+
+    /// The first predicate that an instruction reads.
+    fn condition(&mut self, sass: &sass::Instruction) {
+        let (slot, flip) = predicate_source(sass.predicate_source(0));
+        (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, flip);
+    }
+
+    /// The two predicates that an instruction writes.
+    fn results(&mut self, sass: &sass::Instruction) {
+        self.instruction.predicate_destinations = [0, 1].map(|number| predicate_destination(sass.predicate(number)));
+    }
+
     fn lower(&mut self, sass: &sass::Instruction, operands: &mut Operands, length: u32) -> Lowered<()> {
         use Opcode as O;
         match sass.opcode() {
@@ -449,7 +480,7 @@ impl Pending {
             | O::Bar
             | O::Pmtrig => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
-            O::Hmma | O::Imma | O::Bmma | O::Movm => self.tensor(sass, operands),
+            O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Movm => self.tensor(sass, operands),
             _ => self.integer(sass, operands),
         }
     }
@@ -461,15 +492,14 @@ impl Pending {
         let mut wait_mask = control.wait_mask;
         let mut counted_wait = CountedWait::default();
         if sass.opcode() == Opcode::Depbar {
-            let word = sass.word();
-            let (scoreboard, most) = (word.bits(44, 3) as u8, word.bits(38, 6) as u8);
-            let is_counted = word.bit(47) && most > 0 && scoreboard < ControlWord::SCOREBOARDS;
-            if is_counted {
-                counted_wait = CountedWait::until(scoreboard, most);
-            } else {
-                wait_mask |= 1 << scoreboard;
+            match sass.counted_wait() {
+                Some((scoreboard, most)) if most > 0 && scoreboard < ControlWord::SCOREBOARDS => {
+                    counted_wait = CountedWait::until(scoreboard, most);
+                }
+                Some((scoreboard, _)) => wait_mask |= 1 << scoreboard,
+                None => {}
             }
-            wait_mask |= word.bits(32, 6) as u8;
+            wait_mask |= sass.further_waits();
         }
         // The code behind it counts on more than the zero that it has for a stall.
         let stall =

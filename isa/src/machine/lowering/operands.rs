@@ -7,7 +7,7 @@ use crate::machine::code::{LaunchWord, MachineCode, ParameterBase};
 use crate::matrix::{Generation, MatrixForm};
 use crate::operation::operand::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::program::timing::{ConstantLine, Dependencies};
-use crate::sass::{self, Place, Uses, Word};
+use crate::sass::{self, Location, PredicateOperand, RegisterOperand, SourceOperand, Uses};
 use std::collections::BTreeMap;
 
 /// Instructions of a kernel from which on it is not worth while to find out which registers are written before they are read.
@@ -70,9 +70,7 @@ pub(super) type PredicateSource = (u8, u32);
 
 impl Operands {
     pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
-        let uses_uniform = decoded.iter().any(|instruction| instruction.word().bit(sass::UNIFORM_FLAG))
-            || decoded.iter().any(|instruction| instruction.encoding().since >= 75);
-        Operands::with(code, uses_uniform)
+        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform))
     }
 
     /// Operands of functions that several kernels share, for any of these kernels.
@@ -346,23 +344,56 @@ impl Operands {
         single.chain(pairs)
     }
 
-    /// The source at a place.
-    pub fn at(&mut self, word: Word, place: Place) -> Result<Source, String> {
-        Ok(match place {
-            Place::Register(low) => self.register(word.bits(low, 8) as u8),
-            Place::Immediate => self.number(word.bits(32, 32) as u32),
-            Place::Constant => self.constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)?,
-            Place::Uniform => self.uniform(word.bits(32, 6) as u8),
-        })
+    /// A register that is read.
+    pub fn read_register(&self, register: RegisterOperand) -> Source {
+        match register {
+            RegisterOperand::General(number) => self.register(number),
+            RegisterOperand::Uniform(number) => self.uniform(number),
+        }
     }
 
-    /// The same of 64 bits.
-    pub fn wide_at(&mut self, word: Word, place: Place) -> Result<Source, String> {
-        Ok(match place {
-            Place::Immediate => self.wide_number(word.bits(32, 32) << 32),
-            Place::Constant => self.wide_constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)?,
-            place => self.at(word, place)?,
-        })
+    /// The row of a register that is written; the sink where there is none.
+    pub fn written(&self, register: Option<RegisterOperand>) -> u16 {
+        match register {
+            Some(RegisterOperand::General(number)) => self.row(number),
+            Some(RegisterOperand::Uniform(number)) => self.uniform_row(number),
+            None => SINK_ROW,
+        }
+    }
+
+    /// The same of the register `further` places behind another one.
+    pub fn written_following(&self, register: Option<RegisterOperand>, further: u8) -> u16 {
+        match register {
+            Some(RegisterOperand::General(number)) => self.following_row(number, further),
+            Some(RegisterOperand::Uniform(number)) => self.uniform_row(number.saturating_add(further)),
+            None => SINK_ROW,
+        }
+    }
+
+    /// A source of 32 bits.
+    pub fn read(&mut self, source: SourceOperand) -> Result<Source, String> {
+        match source.location {
+            Location::Register(register) => Ok(self.read_register(register)),
+            Location::Immediate(value) => Ok(self.number(value)),
+            Location::Constant { bank, offset, .. } => self.constant(bank, offset as u32),
+        }
+    }
+
+    /// A source of 64 bits; an immediate is its upper half.
+    pub fn read_wide(&mut self, source: SourceOperand) -> Result<Source, String> {
+        match source.location {
+            Location::Register(register) => Ok(self.read_register(register)),
+            Location::Immediate(value) => Ok(self.wide_number(u64::from(value) << 32)),
+            Location::Constant { bank, offset, .. } => self.wide_constant(bank, offset as u32),
+        }
+    }
+
+    /// The same, where an immediate is extended with its sign.
+    pub fn read_extended(&mut self, source: SourceOperand) -> Result<Source, String> {
+        match source.immediate() {
+            Some(value) => Ok(self.wide_number(i64::from(value as i32) as u64)),
+            None => self.read_wide(source),
+        }
     }
 }
 
@@ -375,21 +406,11 @@ fn word_at(bytes: &[u8], offset: u32) -> u32 {
     u32::from_le_bytes(value)
 }
 
-/// The sign of a source at a place, shifted to the place of source `number` among an instruction's signs. Where it has none but can be
-/// negated, `absolute` is false.
-pub(super) fn sign_at(word: Word, place: Place, number: u32, absolute: bool) -> u8 {
-    if place == Place::Immediate {
-        return 0;
-    }
-    let (negate, take_absolute) = place.sign_bits();
-    let mut value = 0;
-    if word.bit(negate) {
-        value |= sign::NEGATE;
-    }
-    if absolute && word.bit(take_absolute) {
-        value |= sign::ABSOLUTE;
-    }
-    value << (2 * number)
+/// The sign of a source, shifted to the place of source `number` among an instruction's signs.
+pub(super) fn sign_of(source: SourceOperand, number: usize) -> u8 {
+    let negates = if source.is_negated { sign::NEGATE } else { 0 };
+    let takes_absolute = if source.is_absolute { sign::ABSOLUTE } else { 0 };
+    (negates | takes_absolute) << (2 * number)
 }
 
 /// The slot of a predicate that is read.
@@ -402,24 +423,22 @@ pub(super) const fn uniform_predicate(number: u8) -> u8 {
     if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + PREDICATES + number }
 }
 
-/// The predicate that a word reads at a bit.
-pub(super) fn predicate_source(word: Word, low: u8, is_uniform: bool) -> PredicateSource {
-    let number = word.bits(low, 3) as u8;
-    let slot = if is_uniform { uniform_predicate(number) } else { predicate(number) };
-    (slot, if word.bit(low + 3) { u32::MAX } else { 0 })
+/// A predicate that is read; PT where there is none.
+pub(super) fn predicate_source(predicate: Option<PredicateOperand>) -> PredicateSource {
+    match predicate {
+        Some(PredicateOperand { number, is_uniform, is_inverted }) => {
+            let slot = if is_uniform { uniform_predicate(number) } else { self::predicate(number) };
+            (slot, if is_inverted { u32::MAX } else { 0 })
+        }
+        None => (TRUE_PREDICATE, 0),
+    }
 }
 
-/// The predicate that a word reads at a bit, where its number is inverted.
-pub(super) fn inverted_predicate_source(word: Word, low: u8) -> PredicateSource {
-    predicate_source(Word(word.0 ^ 7 << low), low, false)
-}
-
-/// The slot of the predicate that a word writes at a bit.
-pub(super) fn predicate_destination(word: Word, low: u8, is_uniform: bool) -> u8 {
-    let number = word.bits(low, 3) as u8;
-    match number {
-        PREDICATES.. => SINK_PREDICATE,
-        _ if is_uniform => uniform_predicate(number),
-        _ => predicate(number),
+/// The slot of a predicate that is written; the sink where there is none.
+pub(super) fn predicate_destination(predicate: Option<PredicateOperand>) -> u8 {
+    match predicate {
+        Some(PredicateOperand { number: number @ 0..PREDICATES, is_uniform: true, .. }) => uniform_predicate(number),
+        Some(PredicateOperand { number: number @ 0..PREDICATES, .. }) => self::predicate(number),
+        _ => SINK_PREDICATE,
     }
 }

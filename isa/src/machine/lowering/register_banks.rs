@@ -6,17 +6,14 @@
 //! Architecture via Microbenchmarking, 2018; how long a mark holds: Huerta et al., MICRO 2025.
 
 use crate::program::timing::{Pipe, Timing};
-use crate::sass::{self, ZERO_REGISTER};
+use crate::sass;
 
-/// Slots of operands, by their lowest bits in the word.
-const SLOTS: [u8; 3] = [24, 32, 64];
+/// Slots of operands: A, B and C.
+const SLOTS: usize = 3;
 /// Banks of a sub-core's register file.
 const BANKS: usize = 2;
-/// The form of operands (bits 9 to 11) in which all three are registers.
-const ALL_REGISTERS: u64 = 1;
-
 /// Registers in the cache, by bank and slot.
-type Cache = [[Option<u8>; SLOTS.len()]; BANKS];
+type Cache = [[Option<u8>; SLOTS]; BANKS];
 
 /// Says of each instruction how many cycles its operands take longer, where it follows the one before it.
 pub(super) fn count_conflicts(code: &[sass::Instruction], timings: &mut [Timing]) {
@@ -37,23 +34,20 @@ pub(super) fn count_conflicts(code: &[sass::Instruction], timings: &mut [Timing]
 }
 
 /// The registers of 32 bits in an instruction's slots; `None` where another kind of instruction empties the cache.
-fn registers(instruction: &sass::Instruction, timing: &Timing) -> Option<[Option<u8>; SLOTS.len()]> {
+fn registers(instruction: &sass::Instruction, timing: &Timing) -> Option<[Option<u8>; SLOTS]> {
     let is_fixed = matches!(timing.pipe, Pipe::Fp32 | Pipe::Int | Pipe::Fp16);
     if !is_fixed || timing.control.write_barrier != 0 {
         return None;
     }
-    let word = instruction.word();
-    let form = word.code() as u64 >> 9;
     let reads = instruction.uses().reads;
     let is_single = |register: u8| reads.iter().any(|range| range.first == register && range.count == 1);
-    let slots = SLOTS.map(|low| word.bits(low, 8) as u8);
-    let named = slots.map(|register| Some(register).filter(|&it| it != ZERO_REGISTER && is_single(it)));
+    let named = instruction.register_slots().map(|register| register.filter(|&it| is_single(it)));
     // With a constant or an immediate, two registers are left at most, which never conflict; their slots say nothing of where they are.
-    Some(if form == ALL_REGISTERS { named } else { [named[0], None, None] })
+    Some(if instruction.has_registers_alone() { named } else { [named[0], None, None] })
 }
 
 /// Three registers of one bank take a cycle longer.
-fn conflicts(registers: [Option<u8>; SLOTS.len()], cache: &Cache) -> u8 {
+fn conflicts(registers: [Option<u8>; SLOTS], cache: &Cache) -> u8 {
     let mut read: [Vec<u8>; BANKS] = Default::default();
     for (slot, register) in registers.into_iter().enumerate() {
         let Some(register) = register else { continue };

@@ -4,49 +4,47 @@
 //! has the handle, unless a constant has it, then level or bias. `.SCR` takes them all in this order, the first half in RA. Gradients: RA
 //! has the handle, the coordinates, the layer. Surfaces: the coordinates, then the layer; RC or a constant has the handle.
 
+use super::memory::{atomic_operation, size_of};
 use super::operands::{Operands, predicate_destination};
-use super::{Lowered, Pending};
-use crate::execution::{AtomicOperation, AtomicType, Space};
+use super::{Lowered, NO_SUCH_OPERAND, Pending};
+use crate::execution::{AtomicType, Space};
 use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, Source};
 use crate::operation::{ImageForm, ImageOperation, Query};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
-use crate::sass::{self, Opcode, Word};
+use crate::sass::{self, Aspect, Opcode};
 use crate::texture::{Bounds, Geometry};
 
-const SHAPES: [Option<Geometry>; 8] = [
-    Some(Geometry::D1),
-    Some(Geometry::D2),
-    Some(Geometry::D3),
-    Some(Geometry::Cube),
-    Some(Geometry::A1d),
-    Some(Geometry::A2d),
-    None,
-    Some(Geometry::Acube),
-];
-const SURFACE_SHAPES: [Option<Geometry>; 8] = [
-    Some(Geometry::D1),
-    Some(Geometry::D1),
-    Some(Geometry::A1d),
-    Some(Geometry::D2),
-    Some(Geometry::A2d),
-    Some(Geometry::D3),
-    None,
-    None,
-];
-
-/// Does the instruction take its handle from a register?
-fn is_bindless(word: Word) -> bool {
-    !matches!(word.code(), 0xb60 | 0xb66 | 0xb63 | 0xb6c | 0xb6f | 0xb99 | 0xb9d | 0xb9b | 0x59f)
+/// The shape of a texture or a surface.
+fn geometry(sass: &sass::Instruction) -> Lowered<Geometry> {
+    Ok(match sass.text(Aspect::Shape) {
+        "1D" | ".1D" | ".1D_BUFFER" => Geometry::D1,
+        "2D" | ".2D" => Geometry::D2,
+        "3D" | ".3D" => Geometry::D3,
+        "CUBE" => Geometry::Cube,
+        "ARRAY_1D" | ".1D_ARRAY" => Geometry::A1d,
+        "ARRAY_2D" | ".2D_ARRAY" => Geometry::A2d,
+        "ARRAY_CUBE" => Geometry::Acube,
+        _ => return Err("a shape that is not known".to_owned()),
+    })
 }
 
-fn field(word: Word, low: u8) -> u8 {
-    word.bits(low, 8) as u8
+/// The numbers among the operands: of the bank and the word of a constant that has a handle, then of components.
+fn numbers(sass: &sass::Instruction) -> Vec<u32> {
+    (0..).map_while(|number| sass.source(number)).filter_map(|source| source.immediate()).collect()
 }
 
-/// The handle in the constant that a word names.
-fn bound_handle(word: Word, operands: &mut Operands) -> Lowered<Source> {
-    operands.constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)
+/// The general registers among the sources, RZ included.
+fn registers(sass: &sass::Instruction) -> Vec<u8> {
+    (0..).map_while(|number| sass.source(number)).filter_map(|source| source.register()).collect()
+}
+
+/// The handle in the constant that an instruction names.
+fn bound_handle(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
+    match numbers(sass)[..] {
+        [bank, word, ..] => operands.constant(bank, 4 * word),
+        _ => Err(NO_SUCH_OPERAND.to_owned()),
+    }
 }
 
 /// The parts of a list of operands: the destinations of results, the handle, the coordinates with the layer first, the stored values.
@@ -60,16 +58,13 @@ struct Access {
 impl Pending {
     pub(super) fn texture(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
-        let word = sass.word();
-        if predicate_destination(word, 81, false) != SINK_PREDICATE
-            && !matches!(sass.opcode(), O::Txq | O::Sust | O::Sured)
-        {
+        if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
             return Err("a texture whose pages may be absent".to_owned());
         }
         match sass.opcode() {
-            O::Txq => self.image_query(word, operands),
-            O::Suld | O::Sust | O::Sured => self.surface(sass.opcode(), word, operands),
-            opcode => self.fetch(opcode, word, operands),
+            O::Txq => self.image_query(sass, operands),
+            O::Suld | O::Sust | O::Sured => self.surface(sass, operands),
+            _ => self.fetch(sass, operands),
         }
     }
 
@@ -85,29 +80,33 @@ impl Pending {
     }
 
     /// Textures that are read.
-    fn fetch(&mut self, opcode: Opcode, word: Word, operands: &mut Operands) -> Lowered<()> {
-        let geometry = SHAPES[word.bits(61, 3) as usize].ok_or("a shape that is not known")?;
+    fn fetch(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let opcode = sass.opcode();
+        let geometry = geometry(sass)?;
         let is_gradient = opcode == Opcode::Txd;
         let is_gather = opcode == Opcode::Tld4;
-        if word.bit(76) {
+        if sass.has(Aspect::Offsets) {
             return Err("offsets of texels".to_owned());
         }
-        if !is_gradient && word.bit(78) {
-            return Err(if opcode == Opcode::Tld { "samples of texels" } else { "a comparison of depths" }.to_owned());
+        if sass.has(Aspect::Samples) {
+            return Err("samples of texels".to_owned());
         }
-        if is_gather && (word.bit(77) || !matches!(geometry, Geometry::D2 | Geometry::A2d)) {
+        if sass.has(Aspect::DepthComparison) {
+            return Err("a comparison of depths".to_owned());
+        }
+        if is_gather && (sass.has(Aspect::OffsetsOfTexels) || !matches!(geometry, Geometry::D2 | Geometry::A2d)) {
             return Err("a gather with offsets, or of a cube".to_owned());
         }
         let count = geometry.coordinates() as u8;
-        let is_bindless = is_bindless(word);
-        let (ra, rb) = (field(word, 24), field(word, 32));
-        let level = match opcode {
-            Opcode::Tex => [0, 0, 1, 1, 1, 2, 0, 0][word.bits(87, 3) as usize],
-            Opcode::Tld => u8::from(word.bits(87, 3) == 3),
+        let is_bindless = sass.has(Aspect::Bindless);
+        let [ra, rb] = registers(sass)[..] else { return Err(NO_SUCH_OPERAND.to_owned()) };
+        let level = match sass.text(Aspect::Level) {
+            ".LB" | ".LL" | ".LC" => 1,
+            ".LB.LC" => 2,
             _ => 0,
         };
         let handle_place = u8::from(is_bindless);
-        let split = match (is_gradient, word.bit(60)) {
+        let split = match (is_gradient, sass.has(Aspect::Scalars)) {
             (true, _) => u8::MAX,
             (false, false) => count,
             (false, true) => (count + handle_place + level).div_ceil(2),
@@ -126,18 +125,23 @@ impl Pending {
         }
         let handle = match handle {
             Some(handle) => handle,
-            None => bound_handle(word, operands)?,
+            None => bound_handle(sass, operands)?,
         };
-        let halves = word.bits(79, 2) != 0;
-        if word.bits(79, 2) == 2 {
+        let halves = sass.has(Aspect::ResultType);
+        if sass.text(Aspect::ResultType) == ".F16.RZ" {
             return Err("halves that are rounded toward zero".to_owned());
         }
-        let mask = word.bits(72, 4) as u32;
+        let mask = numbers(sass).last().copied().ok_or(NO_SUCH_OPERAND)?;
         let mut destinations = vec![SINK_ROW; 4];
         let registers = |place: u8| {
-            let (rd, rd2) = (field(word, 16), field(word, 64));
+            // The first destination in the text has the third and the fourth component.
+            let [rd2, rd] = [0, 1].map(|number| sass.destination(number));
             let each = if halves { 1 } else { 2 };
-            if place < each { operands.following_row(rd, place) } else { operands.following_row(rd2, place - each) }
+            if place < each {
+                operands.written_following(rd, place)
+            } else {
+                operands.written_following(rd2, place - each)
+            }
         };
         if halves {
             (destinations[0], destinations[1]) = (registers(0), registers(1));
@@ -150,7 +154,7 @@ impl Pending {
         self.instruction.immediate = mask;
         let operation = match opcode {
             Opcode::Tld => ImageOperation::Fetch { floats: false },
-            Opcode::Tld4 => ImageOperation::Gather { channel: word.bits(87, 2) as u8 },
+            Opcode::Tld4 => ImageOperation::Gather { channel: sass.value(Aspect::Component) as u8 },
             _ => ImageOperation::Fetch { floats: true },
         };
         let form = ImageForm { operation, geometry, has_sampler: false, halves };
@@ -160,73 +164,83 @@ impl Pending {
     }
 
     /// `TXQ`: one component of the size of level 0, the only one.
-    fn image_query(&mut self, word: Word, operands: &mut Operands) -> Lowered<()> {
-        let query = match (word.bits(62, 2), word.bits(72, 4)) {
-            (0, 1) => Query::Width,
-            (0, 2) => Query::Height,
-            (0, 4) => Query::Depth,
-            (0, 8) => Query::One,
+    fn image_query(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let query = match (sass.text(Aspect::Operation), numbers(sass).last()) {
+            ("TEX_HEADER_DIMENSION", Some(1)) => Query::Width,
+            ("TEX_HEADER_DIMENSION", Some(2)) => Query::Height,
+            ("TEX_HEADER_DIMENSION", Some(4)) => Query::Depth,
+            ("TEX_HEADER_DIMENSION", Some(8)) => Query::One,
             _ => return Err("a query of several properties, or of another one than the size".to_owned()),
         };
-        let handle = if is_bindless(word) { operands.register(field(word, 24)) } else { bound_handle(word, operands)? };
+        let handle = match registers(sass)[..] {
+            [handle, ..] if sass.has(Aspect::Bindless) => operands.register(handle),
+            _ => bound_handle(sass, operands)?,
+        };
         let form = ImageForm {
             operation: ImageOperation::Query(query),
             geometry: Geometry::D1,
             has_sampler: false,
             halves: false,
         };
-        let destinations = vec![operands.row(field(word, 16))];
+        let destinations = vec![operands.written(sass.destination(1))];
         let access = Access { destinations, handle, coordinates: Vec::new(), values: Vec::new() };
         self.image(form, MemoryForm::NONE, &access, operands);
         (self.cost.pipe, self.cost.latency, self.cost.count) = (Pipe::Int, LatencyClass::Integer, CountClass::Other);
         Ok(())
     }
 
-    fn surface(&mut self, opcode: Opcode, word: Word, operands: &mut Operands) -> Lowered<()> {
-        let geometry = SURFACE_SHAPES[word.bits(61, 3) as usize].ok_or("a shape that is not known")?;
-        let bounds = [Bounds::Zero, Bounds::Clamp, Bounds::Trap][word.bits(59, 2) as usize % 3];
-        let is_pixel = matches!(word.code(), 0x99c | 0xb9b);
+    fn surface(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let opcode = sass.opcode();
+        let geometry = geometry(sass)?;
+        let bounds = match sass.text(Aspect::Outside) {
+            ".IGN" => Bounds::Zero,
+            ".TRAP" => Bounds::Trap,
+            _ => Bounds::Clamp,
+        };
+        let is_pixel = sass.encoding().has(Aspect::Component);
         // The place counts texels.
-        let formatted = is_pixel || !word.bit(72);
-        let ra = field(word, 24);
+        let formatted = !sass.has(Aspect::ByBytes);
+        // The place, the value of a store, the handle where no constant has it.
+        let registers = registers(sass);
+        let ra = *registers.first().ok_or(NO_SUCH_OPERAND)?;
+        let value = registers.get(1).copied();
         let mut coordinates: Vec<Source> =
             (0..geometry.coordinates() as u8).map(|place| operands.following(ra, place)).collect();
         if geometry.is_layered() {
             coordinates.rotate_right(1);
         }
-        let handle = if is_bindless(word) { operands.register(field(word, 64)) } else { bound_handle(word, operands)? };
+        let handle = match registers.get(if opcode == Opcode::Suld { 1 } else { 2 }) {
+            Some(&handle) => operands.register(handle),
+            None => bound_handle(sass, operands)?,
+        };
         let mut memory = MemoryForm::NONE;
         let mut access = Access { destinations: Vec::new(), handle, coordinates, values: Vec::new() };
         if is_pixel {
-            memory.elements = (word.bits(72, 4) as u8).count_ones() as u8;
+            memory.elements = match sass.text(Aspect::Component) {
+                ".R" => 1,
+                ".RG" => 2,
+                _ => 4,
+            };
         } else if opcode != Opcode::Sured {
             if formatted {
                 return Err("bytes of a texel that its number names".to_owned());
             }
-            (memory.element_bytes, memory.elements, memory.signed) = match word.bits(73, 3) {
-                0 => (1, 1, false),
-                1 => (1, 1, true),
-                2 => (2, 1, false),
-                3 => (2, 1, true),
-                4 => (4, 1, false),
-                5 => (4, 2, false),
-                _ => (4, 4, false),
-            };
+            (memory.element_bytes, memory.elements, memory.signed) = size_of(sass);
         }
         let operation = match opcode {
             Opcode::Suld => {
-                let rd = field(word, 16);
-                access.destinations = (0..memory.elements).map(|place| operands.following_row(rd, place)).collect();
+                let rd = sass.destination(0);
+                access.destinations = (0..memory.elements).map(|place| operands.written_following(rd, place)).collect();
                 ImageOperation::Load { bounds }
             }
             Opcode::Sust => {
-                let rb = field(word, 32);
+                let rb = value.ok_or(NO_SUCH_OPERAND)?;
                 access.values = (0..memory.elements).map(|place| operands.following(rb, place)).collect();
                 ImageOperation::Store { bounds, formatted }
             }
             _ => {
-                reduction(word, &mut memory)?;
-                access.values = vec![operands.register(field(word, 32))];
+                reduction(sass, &mut memory)?;
+                access.values = vec![operands.register(value.ok_or(NO_SUCH_OPERAND)?)];
                 ImageOperation::Reduce { bounds, formatted }
             }
         };
@@ -237,20 +251,18 @@ impl Pending {
 }
 
 /// The operation and the type of `SURED`.
-fn reduction(word: Word, form: &mut MemoryForm) -> Lowered<()> {
-    use AtomicOperation as A;
+fn reduction(sass: &sass::Instruction, form: &mut MemoryForm) -> Lowered<()> {
     form.is_reduction = true;
-    form.operation =
-        [A::Add, A::Minimum, A::Maximum, A::Increment, A::Decrement, A::And, A::Or, A::Xor][word.bits(87, 3) as usize];
-    form.data_type = match word.bits(73, 3) {
-        0 => AtomicType::U32,
-        1 => AtomicType::S32,
-        2 => AtomicType::U64,
-        3 => AtomicType::F32Flushed,
-        5 => AtomicType::S64,
-        6 if word.bit(72) => AtomicType::F64,
+    form.operation = atomic_operation(sass)?;
+    form.data_type = match sass.text(Aspect::Type) {
+        "" => AtomicType::U32,
+        ".S32" => AtomicType::S32,
+        ".U64" => AtomicType::U64,
+        ".F32.FTZ.RN" => AtomicType::F32Flushed,
+        ".S64" => AtomicType::S64,
+        ".F64.RN" => AtomicType::F64,
         // The format of the surface decides.
-        6 => AtomicType::U32,
+        ".SD32" => AtomicType::U32,
         _ => return Err("a type that reductions do not have".to_owned()),
     };
     let is_wide = matches!(form.data_type, AtomicType::U64 | AtomicType::S64 | AtomicType::F64);

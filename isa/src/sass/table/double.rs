@@ -1,8 +1,10 @@
 //! Double-precision arithmetic.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Operand, Shown, Sign};
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Operand, Shown};
 use crate::sass::opcode::Opcode;
+use crate::sass::slot::{Immediate, Sign};
 use crate::sass::word::Word;
 
 const DOUBLE: Immediate = Immediate::DoubleHigh;
@@ -13,12 +15,8 @@ const ADDEND_B: Operand = b(DOUBLE, FLOAT).shown(Shown::Present(has_addend_in_b)
 const ADDEND_C: Operand = c(DOUBLE, FLOAT).shown(Shown::Present(|word| !has_addend_in_b(word)));
 
 fn has_addend_in_b(word: Word) -> bool {
-    matches!(word.code() >> 9, 4..=6)
+    matches!(word.form(), 4..=6)
 }
-
-/// A comparison's other operand is where the form has it.
-const COMPARED_B: Operand = b(DOUBLE, FLOAT).shown(Shown::Present(|word| !is_turned(word)));
-const COMPARED_C: Operand = c(DOUBLE, FLOAT).shown(Shown::Present(is_turned));
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Dfma, all_forms!(0x02b), &[ROUNDING], &[RD, a(FLOAT), b(DOUBLE, FLOAT), c(DOUBLE, FLOAT)]),
@@ -29,6 +27,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         all_forms!(0x02a),
         &[
             choice(
+                Aspect::Comparison,
                 76,
                 4,
                 &[
@@ -38,6 +37,6 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             ),
             BOOLEAN,
         ],
-        &[PD, PD2, a(FLOAT), COMPARED_B, COMPARED_C, PS],
+        &[PD, PD2, a(FLOAT), other(DOUBLE, FLOAT), PS],
     ),
 ];

@@ -1,9 +1,10 @@
 //! Integer arithmetic, logic, moves and selections.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Shown, Sign, Slot};
-use crate::sass::instruction::register_source;
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
+use crate::sass::slot::{Immediate, Sign, SourcePlace, Suffix};
 use crate::sass::word::{Field, Word};
 
 const SIGNED: Immediate = Immediate::Signed;
@@ -12,10 +13,10 @@ const PLAIN: Sign = Sign::None;
 const CARRIED: Sign = Sign::NegateOrInvert;
 
 /// `IMAD` has further names, for factors or addends that are constants.
-const IMAD_ALIAS: Modifier = Modifier::Function(imad_alias, 0);
+const IMAD_ALIAS: Modifier = function(Aspect::Name, imad_alias, 0);
 
 fn imad_alias(word: Word) -> Option<&'static str> {
-    let form = word.code() >> 9;
+    let form = word.form();
     let is_zero = |low| word.bits(low, 8) == 255;
     // Where the second and the third source are registers.
     let b = match form {
@@ -42,10 +43,12 @@ fn imad_alias(word: Word) -> Option<&'static str> {
     })
 }
 
-const SHIFT_TYPE: Modifier = choice(73, 2, &[".S64", ".U64", ".S32", ".U32"]);
-const DIRECTION: Modifier = choice(76, 1, &[".L", ".R"]);
-const WRAP: Modifier = flag(75, ".W");
-const HIGH: Modifier = flag(80, ".HI");
+const SHIFT_TYPE: Modifier = choice(Aspect::Type, 73, 2, &[".S64", ".U64", ".S32", ".U32"]);
+const DIRECTION: Modifier = choice(Aspect::Direction, 76, 1, &[".L", ".R"]);
+const WRAP: Modifier = flag(Aspect::Wrap, 75, ".W");
+const HIGH: Modifier = flag(Aspect::High, 80, ".HI");
+/// The same in a form that has it always.
+const HIGH_ALWAYS: Modifier = function(Aspect::High, |word| word.bit(80).then_some(".HI"), 1 << 80);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
@@ -85,14 +88,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Isetp,
         second_forms!(0x00c),
-        &[INTEGER_COMPARISON, UNSIGNED, BOOLEAN, flag(72, ".EX")],
+        &[INTEGER_COMPARISON, UNSIGNED, BOOLEAN, flag(Aspect::Extended, 72, ".EX")],
         &[PD, PD2, RA, b(SIGNED, PLAIN), PS, PS3_IF_ANY],
     ),
     Encoding::new(
         Opcode::Lop3,
         second_forms!(0x012),
-        &[Modifier::Text(".LUT"), flag(80, ".PAND")],
-        &[PD_IF_ANY, RD, RA, b(BITS, PLAIN), c(BITS, PLAIN), at(Slot::Number(Field::new(72, 8))), PS],
+        &[text(".LUT"), flag(Aspect::PredicateAnd, 80, ".PAND")],
+        &[PD_IF_ANY, RD, RA, b(BITS, PLAIN), c(BITS, PLAIN), number(72, 8), PS],
     ),
     Encoding::new(
         Opcode::Shf,
@@ -110,7 +113,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             a(CARRIED),
             b(BITS, CARRIED),
             c(BITS, PLAIN).shown(Shown::Where(|word| word.bit(80) && !word.bit(73))),
-            at(Slot::Number(Field::new(75, 5))),
+            number(75, 5),
             PS.shown(Shown::If(74)),
         ],
     ),
@@ -118,30 +121,29 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Lea,
         &[0x411],
-        &[Modifier::Text(".HI"), CARRY],
-        &[RD, PD_IF_ANY, a(CARRIED), RC, c(BITS, PLAIN), at(Slot::Number(Field::new(75, 5))), PS.shown(Shown::If(74))],
-    )
-    .fixed(&[(Field::new(80, 1), 1)]),
+        &[HIGH_ALWAYS, CARRY],
+        &[RD, PD_IF_ANY, a(CARRIED), RC, c(BITS, PLAIN), number(75, 5), PS.shown(Shown::If(74))],
+    ),
     Encoding::new(Opcode::Sel, second_forms!(0x007), &[], &[RD, RA, b(BITS, PLAIN), PS]),
     Encoding::new(Opcode::Imnmx, second_forms!(0x017), &[UNSIGNED], &[RD, RA, b(SIGNED, PLAIN), PS]),
     Encoding::new(Opcode::Iabs, second_forms!(0x013), &[], &[RD, b(BITS, PLAIN)]),
     Encoding::new(
         Opcode::Prmt,
         all_forms!(0x016),
-        &[choice(72, 3, &["", ".F4E", ".B4E", ".RC8", ".ECL", ".ECR", ".RC16", NO_SUCH])],
+        &[choice(Aspect::Mode, 72, 3, &["", ".F4E", ".B4E", ".RC8", ".ECL", ".ECR", ".RC16", NO_SUCH])],
         &[RD, RA, b(BITS, PLAIN), c(BITS, PLAIN)],
     ),
     Encoding::new(
         Opcode::Mov,
         second_forms!(0x002),
         &[],
-        &[RD, b(BITS, PLAIN), at(Slot::Number(Field::new(72, 4))).shown(Shown::Where(|word| word.bits(72, 4) != 15))],
+        &[RD, b(BITS, PLAIN), number(72, 4).shown(Shown::Where(|word| word.bits(72, 4) != 15))],
     ),
     Encoding::new(Opcode::Popc, second_forms!(0x109), &[], &[RD, b(BITS, Sign::Invert)]),
     Encoding::new(
         Opcode::Flo,
         second_forms!(0x100),
-        &[UNSIGNED, flag(74, ".SH")],
+        &[UNSIGNED, flag(Aspect::ShiftAmount, 74, ".SH")],
         &[RD, PD_IF_ANY, b(BITS, Sign::Invert)],
     ),
     Encoding::new(Opcode::Brev, second_forms!(0x101), &[], &[RD, b(BITS, PLAIN)]),
@@ -150,7 +152,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Idp,
         second_forms!(0x026),
-        &[Modifier::Function(dot_product, Field::new(73, 5).mask())],
+        &[function(Aspect::Type, dot_product, Field::new(73, 5).mask())],
         &[RD, RA, b(BITS, PLAIN), RC],
     ),
     Encoding::new(
@@ -162,21 +164,21 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Vabsdiff4,
         all_forms!(0x015),
-        &[choice(73, 1, &[".U8", ""]), flag(75, ".ACC")],
+        &[choice(Aspect::Unsigned, 73, 1, &[".U8", ""]), flag(Aspect::Accumulate, 75, ".ACC")],
         &[RD, PD_IF_ANY, RA, b(BITS, PLAIN), c(BITS, PLAIN)],
     ),
     Encoding::new(
         Opcode::I2i,
         second_forms!(0x038),
-        &[choice(76, 2, NARROW), Modifier::Text(".S32.SAT")],
+        &[choice(Aspect::Type, 76, 2, NARROW), text(".S32.SAT")],
         &[RD, b(BITS, PLAIN)],
     )
     .since(75),
     Encoding::new(
         Opcode::I2ip,
         second_forms!(0x039),
-        &[choice(76, 2, NARROW), Modifier::Text(".S32.SAT")],
-        &[RD, RA, b(BITS, PLAIN), at(Slot::Register(64, upper_half_of_c, 1 << 72))],
+        &[choice(Aspect::Type, 76, 2, NARROW), text(".S32.SAT")],
+        &[RD, RA, b(BITS, PLAIN), UPPER_HALF_OF_C],
     )
     .since(75),
 ];
@@ -185,9 +187,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 const NARROW: &[&str] = &[".U8", ".S8", ".U16", ".S16"];
 
 /// A register in place C, or its upper half.
-fn upper_half_of_c(word: Word) -> String {
-    format!("{}{}", register_source(word, 64, true), if word.bit(72) { ".H1" } else { "" })
-}
+const UPPER_HALF_OF_C: Operand =
+    source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
 
 /// Products of four bytes, or of two halves with two bytes.
 fn dot_product(word: Word) -> Option<&'static str> {

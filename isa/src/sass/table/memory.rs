@@ -1,12 +1,19 @@
 //! Loads, stores, atomics, fences and caches.
 
 use super::slots::*;
-use crate::sass::encoding::{AddressForm, Encoding, Modifier, NO_SUCH, Operand, RegisterWidth, Shown, Slot};
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
+use crate::sass::slot::{AddressForm, RegisterWidth, Slot};
 use crate::sass::word::Field;
 
-const PLAIN: AddressForm =
-    AddressForm { offset: Field::new(40, 24), uniform: None, width: RegisterWidth::Unsaid, has_scale: false };
+const PLAIN: AddressForm = AddressForm {
+    register: 24,
+    offset: Field::new(40, 24),
+    uniform: None,
+    width: RegisterWidth::Unsaid,
+    has_scale: false,
+};
 const fn address(form: AddressForm) -> Operand {
     at(Slot::Address(form))
 }
@@ -35,17 +42,17 @@ const LOADED: Operand = PD_IF_ANY;
 const ZERO_UNLESS: Operand = at(Slot::InvertedPredicateSource(64)).shown(Shown::Where(|word| word.bits(64, 4) != 0));
 
 const ATOMIC_TYPE: Modifier =
-    choice(73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", NO_SUCH]);
+    choice(Aspect::Type, 73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", NO_SUCH]);
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"];
-const ATOMIC: Modifier = choice(87, 4, OPERATIONS);
-const SHARED_TYPE: Modifier = choice(73, 3, &["", ".S32", ".64"]);
-const SWAP_TYPE: Modifier = choice(73, 3, &["", NO_SUCH, ".64"]);
+const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
+const SHARED_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", ".S32", ".64"]);
+const SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".64"]);
 
 const GLOBAL: &[Modifier] = &[EXTENDED, EVICTION, SIZE, ORDER, SCOPE];
 const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, SCOPE];
 /// Turing may fetch more than a sector.
 const FETCHED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDER, SCOPE];
-const FETCH_SIZE: Modifier = choice(68, 2, &["", ".LTC64B", ".LTC128B", NO_SUCH]);
+const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", NO_SUCH]);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Ldg, &[0x381], GLOBAL, &[LOADED, RD, AT]),
@@ -58,9 +65,10 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75),
     Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]),
     Encoding::new(Opcode::St, &[0x985], STORED, &[AT_UNIFORM_STORE, RB]).since(75),
-    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT]),
-    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT_SHARED]).since(75),
-    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT_SHARED_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT]),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT_SHARED]).since(75),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT_SHARED_UNIFORM_LOAD])
+        .since(75),
     Encoding::new(Opcode::Sts, &[0x388], &[SIZE], &[AT, RB]),
     Encoding::new(Opcode::Sts, &[0x388], &[SIZE], &[AT_SHARED, RB]).since(75),
     Encoding::new(Opcode::Sts, &[0x988], &[SIZE], &[AT_SHARED_UNIFORM_STORE, RB]).since(75),
@@ -71,7 +79,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Ldc,
         &[0xb82],
-        &[SIZE_TO_64, choice(78, 2, &["", ".IL", ".IS", ".ISL"])],
+        &[SIZE_TO_64, choice(Aspect::Mode, 78, 2, &["", ".IL", ".IS", ".ISL"])],
         &[RD, at(Slot::IndexedConstant)],
     ),
     Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT]).since(75),
@@ -113,13 +121,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Atoms,
         &[0x38d],
-        &[choice(87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
+        &[choice(Aspect::Operation, 87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
         &[RD, AT, RB, RC],
     ),
     Encoding::new(
         Opcode::Atoms,
         &[0x38d],
-        &[choice(87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
+        &[choice(Aspect::Operation, 87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
         &[RD, AT_SHARED, RB, RC],
     )
     .since(75),
@@ -127,9 +135,9 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         Opcode::Membar,
         &[0x992],
         &[
-            choice(79, 2, &[".SC", ".ALL", "", NO_SUCH]),
-            choice(76, 3, &[".CTA", ".SM", ".GPU", ".SYS", NO_SUCH, ".VC", NO_SUCH, NO_SUCH]),
-            flag(72, ".MMIO"),
+            choice(Aspect::Order, 79, 2, &[".SC", ".ALL", "", NO_SUCH]),
+            choice(Aspect::Scope, 76, 3, &[".CTA", ".SM", ".GPU", ".SYS", NO_SUCH, ".VC", NO_SUCH, NO_SUCH]),
+            flag(Aspect::Mode, 72, ".MMIO"),
         ],
         &[],
     ),
@@ -137,7 +145,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Cctl,
         &[0x98f],
-        &[EXTENDED, CACHE, choice(87, 4, &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS"])],
+        &[EXTENDED, CACHE, choice(Aspect::Operation, 87, 4, &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS"])],
         &[AT_GENERIC],
     ),
     Encoding::new(
@@ -145,7 +153,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[0x98f],
         &[
             CACHE,
-            choice(87, 4, &[NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".IVALL", NO_SUCH, ".IVALLP", ".WBALL", ".WBALLP"]),
+            choice(
+                Aspect::Operation,
+                87,
+                4,
+                &[NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".IVALL", NO_SUCH, ".IVALLP", ".WBALL", ".WBALLP"],
+            ),
         ],
         &[],
     )
@@ -155,17 +168,19 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 ];
 
 /// How matrices are stored, and how many there are.
-const MATRICES: &[Modifier] =
-    &[choice(78, 2, &[".16.M88", ".16.MT88", ".16.M832", NO_SUCH]), choice(72, 2, &["", ".2", ".4", NO_SUCH])];
-const REDUCTION: &[Modifier] = &[EXTENDED, choice(87, 3, OPERATIONS), ATOMIC_TYPE, STRONG, SCOPE];
+const MATRICES: &[Modifier] = &[
+    choice(Aspect::Layout, 78, 2, &[".16.M88", ".16.MT88", ".16.M832", NO_SUCH]),
+    choice(Aspect::Count, 72, 2, &["", ".2", ".4", NO_SUCH]),
+];
+const REDUCTION: &[Modifier] = &[EXTENDED, choice(Aspect::Operation, 87, 3, OPERATIONS), ATOMIC_TYPE, STRONG, SCOPE];
 /// A third register that is not there.
 const NO_RC: &[(Field, u64)] = &[(Field::new(64, 8), 255)];
 const EVICT_NORMAL_NO_RC: &[(Field, u64)] = &[(Field::new(84, 3), 1), (Field::new(64, 8), 255)];
 /// The space that an address is asked about.
-const SPACE: Modifier = choice(73, 2, &[".G", ".L", ".S", NO_SUCH]);
+const SPACE: Modifier = choice(Aspect::Space, 73, 2, &[".G", ".L", ".S", NO_SUCH]);
 /// The eviction field of atomics, which they do not show.
 const EVICT_NORMAL: &[(Field, u64)] = &[(Field::new(84, 3), 1)];
-const CAS: Modifier = Modifier::Text(".CAS");
+const CAS: Modifier = function(Aspect::Operation, |_| Some(".CAS"), 0);
 
 /// Which cache.
-const CACHE: Modifier = choice(78, 2, &["", ".U", ".C", ".I"]);
+const CACHE: Modifier = choice(Aspect::Cache, 78, 2, &["", ".U", ".C", ".I"]);

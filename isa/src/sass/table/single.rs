@@ -1,17 +1,14 @@
 //! Single-precision arithmetic and the special-function unit.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Shown, Sign, Slot};
-use crate::sass::instruction::single_or_half;
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
+use crate::sass::slot::{Immediate, Sign, Slot, SourcePlace, Suffix};
 use crate::sass::word::{Field, Word};
 
 const SINGLE: Immediate = Immediate::Single;
 const FLOAT: Sign = Sign::NegateAbsolute;
-
-/// The second source of an addition, which has one in place B in some forms and in place C in others.
-const ADDEND_B: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_turned(word)));
-const ADDEND_C: Operand = c(SINGLE, FLOAT).shown(Shown::Present(is_turned));
 
 /// The source. In functions of doubles, an immediate is a double's upper half.
 const MUFU_SINGLE: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_of_high_half(word)));
@@ -21,14 +18,17 @@ fn is_of_high_half(word: Word) -> bool {
     matches!(word.bits(74, 4), 6 | 7)
 }
 
-const OF_HALF: Modifier = Modifier::Function(|word| word.bit(73).then_some(".F16"), 1 << 73);
+const OF_HALF: Modifier = function(Aspect::Type, |word| word.bit(73).then_some(".F16"), 1 << 73);
+/// A half, one of a register's two.
+const HALF: Operand =
+    source(SourcePlace::Exchanged, Immediate::Half, FLOAT, Suffix::Part(Field::new(60, 1), |_| &["", ".H1"]));
 
 /// The work of each of four lanes on its two operands: it adds, subtracts either from the other, or leaves out the first.
 fn swizzle(word: Word) -> String {
     (0..4).rev().map(|lane| ["PP", "PN", "NP", "ZP"][word.bits(32 + 2 * lane, 2) as usize]).collect()
 }
 
-const SCALE: Modifier = choice(84, 3, &[NO_SUCH, ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"]);
+const SCALE: Modifier = choice(Aspect::Scale, 84, 3, &[NO_SUCH, ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"]);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
@@ -37,7 +37,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[FLUSH_OF_PRODUCT, ROUNDING, SATURATE],
         &[RD, a(FLOAT), b(SINGLE, FLOAT), c(SINGLE, FLOAT)],
     ),
-    Encoding::new(Opcode::Fadd, all_forms!(0x021), &[FLUSH, ROUNDING, SATURATE], &[RD, a(FLOAT), ADDEND_B, ADDEND_C]),
+    Encoding::new(Opcode::Fadd, all_forms!(0x021), &[FLUSH, ROUNDING, SATURATE], &[RD, a(FLOAT), other(SINGLE, FLOAT)]),
     Encoding::new(
         Opcode::Fmul,
         second_forms!(0x020),
@@ -47,7 +47,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Fsetp,
         second_forms!(0x00b),
-        &[choice(76, 4, COMPARISONS), FLUSH, BOOLEAN],
+        &[choice(Aspect::Comparison, 76, 4, COMPARISONS), FLUSH, BOOLEAN],
         &[PD, PD2, a(FLOAT), b(SINGLE, FLOAT), PS],
     ),
     Encoding::new(Opcode::Fsel, second_forms!(0x008), &[FLUSH], &[RD, a(FLOAT), b(SINGLE, FLOAT), PS]),
@@ -56,29 +56,39 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Fset,
         second_forms!(0x00a),
-        &[Modifier::Text(".BF"), choice(76, 4, COMPARISONS), FLUSH, BOOLEAN],
+        &[text(".BF"), choice(Aspect::Comparison, 76, 4, COMPARISONS), FLUSH, BOOLEAN],
         &[RD, a(FLOAT), b(SINGLE, FLOAT), PS],
     ),
     Encoding::new(
         Opcode::Mufu,
         second_forms!(0x108),
-        &[choice(74, 4, &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH"])],
+        &[choice(
+            Aspect::Operation,
+            74,
+            4,
+            &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH"],
+        )],
         &[RD, MUFU_SINGLE, MUFU_DOUBLE],
     ),
     Encoding::new(
         Opcode::Mufu,
         second_forms!(0x108),
         &[
-            choice(74, 4, &[NO_SUCH, NO_SUCH, ".EX2", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".TANH"]),
+            choice(
+                Aspect::Operation,
+                74,
+                4,
+                &[NO_SUCH, NO_SUCH, ".EX2", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".TANH"],
+            ),
             OF_HALF,
         ],
-        &[RD, at(Slot::Exchanged(|word| single_or_half(word, true), 1 << 60 | 3 << 62))],
+        &[RD, HALF],
     )
     .since(75),
     Encoding::new(
         Opcode::Fswzadd,
         &[0x822],
-        &[FLUSH, ROUNDING, flag(77, ".NDV")],
+        &[FLUSH, ROUNDING, flag(Aspect::NoDerivative, 77, ".NDV")],
         &[RD, RA, RC, at(Slot::Function(swizzle, Field::new(32, 8).mask()))],
     ),
 ];

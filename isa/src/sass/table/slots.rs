@@ -1,6 +1,8 @@
 //! Operands and modifiers that many encodings share.
 
-use crate::sass::encoding::{Immediate, Modifier, NO_SUCH, Operand, Role, Shown, Sign, Slot};
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Modifier, ModifierForm, NO_SUCH, Operand, Shown};
+use crate::sass::slot::{Immediate, Role, Sign, Slot, SourcePlace, SourceSlot, Suffix};
 use crate::sass::word::{Field, Word};
 
 /// The codes of an opcode in all forms with three sources: RRR, RRI, RRC, RIR, RCR, RUR, RRU.
@@ -31,19 +33,29 @@ macro_rules! uniform_forms {
 }
 pub(super) use {all_forms, second_forms, uniform_forms};
 
-/// Does the form put the third source into bits 32 to 63, and the second into place C?
-pub(super) fn is_turned(word: Word) -> bool {
-    matches!(word.code() >> 9, 2 | 3 | 7)
+/// A part of the name that every word has.
+pub(super) const fn text(text: &'static str) -> Modifier {
+    Modifier { aspect: Aspect::Name, form: ModifierForm::Text(text) }
 }
 
 /// A bit with a text.
-pub(super) const fn flag(bit: u8, name: &'static str) -> Modifier {
-    Modifier::Flag(bit, name)
+pub(super) const fn flag(aspect: Aspect, bit: u8, text: &'static str) -> Modifier {
+    Modifier { aspect, form: ModifierForm::Flag(bit, text) }
 }
 
 /// A field with the texts of its values.
-pub(super) const fn choice(low: u8, width: u8, names: &'static [&'static str]) -> Modifier {
-    Modifier::Choice(Field::new(low, width), names)
+pub(super) const fn choice(aspect: Aspect, low: u8, width: u8, texts: &'static [&'static str]) -> Modifier {
+    Modifier { aspect, form: ModifierForm::Choice(Field::new(low, width), texts) }
+}
+
+/// Two fields with the texts of their values, the lower half first.
+pub(super) const fn choice_2(aspect: Aspect, low: Field, high: Field, texts: &'static [&'static str]) -> Modifier {
+    Modifier { aspect, form: ModifierForm::Choice2(low, high, texts) }
+}
+
+/// A text that a function finds, from the bits of a mask.
+pub(super) const fn function(aspect: Aspect, function: fn(Word) -> Option<&'static str>, mask: u128) -> Modifier {
+    Modifier { aspect, form: ModifierForm::Function(function, mask) }
 }
 
 /// An operand that is always shown.
@@ -51,30 +63,55 @@ pub(super) const fn at(slot: Slot) -> Operand {
     Operand::new(slot)
 }
 
+/// A number in a field.
+pub(super) const fn number(low: u8, width: u8) -> Operand {
+    at(Slot::Number(Field::new(low, width)))
+}
+
+/// A source.
+pub(super) const fn source(place: SourcePlace, immediate: Immediate, sign: Sign, suffix: Suffix) -> Operand {
+    at(Slot::Source(SourceSlot { place, immediate, sign, suffix }))
+}
+
+/// A general register that is read.
+pub(super) const fn register(low: u8, sign: Sign) -> Operand {
+    source(SourcePlace::Register(low), Immediate::Bits, sign, Suffix::None)
+}
+
+/// A uniform register that is read.
+pub(super) const fn uniform(low: u8, sign: Sign) -> Operand {
+    source(SourcePlace::Uniform(low), Immediate::Bits, sign, Suffix::None)
+}
+
 /// A source in place A.
 pub(super) const fn a(sign: Sign) -> Operand {
-    at(Slot::Source(24, sign))
+    register(24, sign)
 }
 
 /// The second source, where the form puts it.
 pub(super) const fn b(immediate: Immediate, sign: Sign) -> Operand {
-    at(Slot::Flexible(Role::B, immediate, sign))
+    source(SourcePlace::Role(Role::B), immediate, sign, Suffix::None)
 }
 
 /// The third source, where the form puts it.
 pub(super) const fn c(immediate: Immediate, sign: Sign) -> Operand {
-    at(Slot::Flexible(Role::C, immediate, sign))
+    source(SourcePlace::Role(Role::C), immediate, sign, Suffix::None)
+}
+
+/// The one source in bits 32 to 63, whichever role the form puts there.
+pub(super) const fn other(immediate: Immediate, sign: Sign) -> Operand {
+    source(SourcePlace::Exchanged, immediate, sign, Suffix::None)
 }
 
 pub(super) const RD: Operand = at(Slot::Destination(16));
 pub(super) const RA: Operand = a(Sign::None);
 /// A register in bits 32 to 39.
-pub(super) const RB: Operand = at(Slot::Source(32, Sign::None));
+pub(super) const RB: Operand = register(32, Sign::None);
 /// A register in bits 64 to 71.
-pub(super) const RC: Operand = at(Slot::Source(64, Sign::None));
+pub(super) const RC: Operand = register(64, Sign::None);
 pub(super) const UD: Operand = at(Slot::UniformDestination(16));
-pub(super) const UA: Operand = at(Slot::UniformSource(24, Sign::None));
-pub(super) const UC: Operand = at(Slot::UniformSource(64, Sign::None));
+pub(super) const UA: Operand = uniform(24, Sign::None);
+pub(super) const UC: Operand = uniform(64, Sign::None);
 
 /// The first predicate that is written.
 pub(super) const PD: Operand = at(Slot::Predicate(81));
@@ -101,9 +138,10 @@ pub(super) const UPS3: Operand = at(Slot::UniformPredicateSource(68));
 /// The first predicate that is read, where it is not PT.
 pub(super) const PS_IF_ANY: Operand = PS.shown(Shown::Where(|word| word.bits(87, 4) != 7));
 
-pub(super) const CARRY: Modifier = flag(74, ".X");
+pub(super) const CARRY: Modifier = flag(Aspect::Carry, 74, ".X");
 /// The high part of a shift by an address scale may extend the sign from 32 bits.
-pub(super) const EXTENDED_SIGN: Modifier = Modifier::Function(
+pub(super) const EXTENDED_SIGN: Modifier = function(
+    Aspect::ExtendedSign,
     |word| match (word.bit(80), word.bit(73)) {
         (_, false) => Some(""),
         (true, true) => Some(".SX32"),
@@ -111,33 +149,37 @@ pub(super) const EXTENDED_SIGN: Modifier = Modifier::Function(
     },
     1 << 73,
 );
-pub(super) const FLUSH: Modifier = flag(80, ".FTZ");
+pub(super) const FLUSH: Modifier = flag(Aspect::Flush, 80, ".FTZ");
 /// Products may flush denormals, or make zero times anything zero, too.
 pub(super) const FLUSH_OF_PRODUCT: Modifier =
-    Modifier::Choice2(Field::new(80, 1), Field::new(76, 1), &["", ".FTZ", ".FMZ", NO_SUCH]);
-pub(super) const SATURATE: Modifier = flag(77, ".SAT");
-pub(super) const ROUNDING: Modifier = choice(78, 2, &["", ".RM", ".RP", ".RZ"]);
-pub(super) const TO_INTEGER: Modifier = choice(78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
+    choice_2(Aspect::Flush, Field::new(80, 1), Field::new(76, 1), &["", ".FTZ", ".FMZ", NO_SUCH]);
+pub(super) const SATURATE: Modifier = flag(Aspect::Saturate, 77, ".SAT");
+pub(super) const ROUNDING: Modifier = choice(Aspect::Rounding, 78, 2, &["", ".RM", ".RP", ".RZ"]);
+pub(super) const TO_INTEGER: Modifier = choice(Aspect::Rounding, 78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
 /// Without it, an integer operation is unsigned.
-pub(super) const UNSIGNED: Modifier = choice(73, 1, &[".U32", ""]);
-pub(super) const INTEGER_COMPARISON: Modifier = choice(76, 3, &[".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"]);
+pub(super) const UNSIGNED: Modifier = choice(Aspect::Unsigned, 73, 1, &[".U32", ""]);
+pub(super) const INTEGER_COMPARISON: Modifier =
+    choice(Aspect::Comparison, 76, 3, &[".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"]);
 pub(super) const COMPARISONS: &[&str] = &[
     ".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU",
     ".T",
 ];
 pub(super) const BOOLEANS: &[&str] = &[".AND", ".OR", ".XOR", NO_SUCH];
-pub(super) const BOOLEAN: Modifier = choice(74, 2, BOOLEANS);
+pub(super) const BOOLEAN: Modifier = choice(Aspect::Boolean, 74, 2, BOOLEANS);
 /// The eviction priority of the line.
-pub(super) const EVICTION: Modifier = choice(84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA", NO_SUCH, NO_SUCH]);
-pub(super) const SCOPE: Modifier = choice(77, 2, &[".CTA", ".SM", ".GPU", ".SYS"]);
-pub(super) const ORDER: Modifier = choice(79, 2, &[".CONSTANT", "", ".STRONG", ".MMIO"]);
+pub(super) const EVICTION: Modifier =
+    choice(Aspect::Eviction, 84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA", NO_SUCH, NO_SUCH]);
+pub(super) const SCOPE: Modifier = choice(Aspect::Scope, 77, 2, &[".CTA", ".SM", ".GPU", ".SYS"]);
+pub(super) const ORDER: Modifier = choice(Aspect::Order, 79, 2, &[".CONSTANT", "", ".STRONG", ".MMIO"]);
 /// The order of atomics.
-pub(super) const STRONG: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", NO_SUCH]);
+pub(super) const STRONG: Modifier = choice(Aspect::Order, 79, 2, &[NO_SUCH, "", ".STRONG", NO_SUCH]);
 /// The order of stores.
-pub(super) const STORE_ORDER: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", ".MMIO"]);
+pub(super) const STORE_ORDER: Modifier = choice(Aspect::Order, 79, 2, &[NO_SUCH, "", ".STRONG", ".MMIO"]);
 /// Bytes of a memory access.
-pub(super) const SIZE: Modifier = choice(73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", ".U.128"]);
+pub(super) const SIZE: Modifier =
+    choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", ".U.128"]);
 /// The same without 128 bits.
-pub(super) const SIZE_TO_64: Modifier = choice(73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", NO_SUCH, NO_SUCH]);
+pub(super) const SIZE_TO_64: Modifier =
+    choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", NO_SUCH, NO_SUCH]);
 /// A 64-bit address.
-pub(super) const EXTENDED: Modifier = flag(72, ".E");
+pub(super) const EXTENDED: Modifier = flag(Aspect::Extended, 72, ".E");

@@ -2,105 +2,103 @@
 //! references.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown, Slot};
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
+use crate::sass::slot::{Immediate, Sign, Slot, SourcePlace, Suffix};
 use crate::sass::word::{Field, Word};
 
 /// Where the third and fourth component go.
 const RD2: Operand = at(Slot::Destination(64));
 /// Components that are read, where not all.
-const COMPONENTS: Operand = at(Slot::Number(Field::new(72, 4))).shown(Shown::Where(|word| word.bits(72, 4) != 15));
+const COMPONENTS: Operand = number(72, 4).shown(Shown::Where(|word| word.bits(72, 4) != 15));
 /// The handle of a surface.
 const HANDLE: Operand = RC;
 /// The place in a surface: registers without an offset.
-const AT_TEXEL: Operand =
-    at(Slot::Register(24, |word| format!("[{}]", crate::sass::instruction::register(word.bits(24, 8))), 0));
+const AT_TEXEL: Operand = source(SourcePlace::Register(24), Immediate::Bits, Sign::None, Suffix::Brackets);
 
-const SHAPES: [&str; 8] = ["1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", NO_SUCH, "ARRAY_CUBE"];
-
-fn shape(word: Word) -> String {
-    SHAPES[word.bits(61, 3) as usize].to_owned()
+/// The shape of a texture.
+const fn shape(shapes: &'static [&'static str]) -> Operand {
+    at(Slot::Name(Aspect::Shape, Field::new(61, 3), shapes))
 }
 
-const SHAPE: Operand = at(Slot::Function(shape, 0));
+const SAMPLED_SHAPES: Operand = shape(&["1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", NO_SUCH, "ARRAY_CUBE"]);
+const FETCHED_SHAPES: Operand = shape(&["1D", "2D", "3D", NO_SUCH, "ARRAY_1D", "ARRAY_2D", NO_SUCH, NO_SUCH]);
+const GATHERED_SHAPES: Operand = shape(&[NO_SUCH, "2D", NO_SUCH, "CUBE", NO_SUCH, "ARRAY_2D", NO_SUCH, "ARRAY_CUBE"]);
+const GRADIENT_SHAPES: Operand = shape(&["1D", "2D", NO_SUCH, NO_SUCH, "ARRAY_1D", "ARRAY_2D", NO_SUCH, NO_SUCH]);
 
-/// Refuses the shapes that an opcode does not have; `shapes` has a bit for each shape that it has.
-const fn has_shape(word: Word, shapes: u8) -> Option<&'static str> {
-    if (shapes >> word.bits(61, 3)) & 1 != 0 { Some("") } else { None }
-}
-
-const SHAPE_BITS: u128 = Field::new(61, 3).mask();
 /// Codes of form 1 have the handle in a register.
-const BINDLESS: Modifier = Modifier::Function(|word| Some(if word.code() >> 9 == 1 { ".B" } else { "" }), 0);
+const BINDLESS: Modifier = function(Aspect::Bindless, |word| Some(if word.form() == 1 { ".B" } else { "" }), 0);
 /// The bank and the word of the constant with the handle.
-const BANK: Operand = at(Slot::Number(Field::new(54, 5)));
-const INDEX: Operand = at(Slot::Number(Field::new(40, 14)));
+const BANK: Operand = number(54, 5);
+const INDEX: Operand = number(40, 14);
 /// The register that a bindless access has its handle in may have further coordinates.
 const FURTHER: Operand = RB.shown(Shown::UnlessZero(32));
-const BINDLESS_TEXTURE: &[Operand] = &[PD_IF_ANY, RD2, RD, RA, RB, SHAPE, COMPONENTS];
-const BOUND_TEXTURE: &[Operand] = &[PD_IF_ANY, RD2, RD, RA, FURTHER, BANK, INDEX, SHAPE, COMPONENTS];
+
+/// The operands of a bindless access to a texture.
+macro_rules! bindless {
+    ($shapes:ident) => {
+        &[PD_IF_ANY, RD2, RD, RA, RB, $shapes, COMPONENTS]
+    };
+}
+/// The operands of an access to a texture that a constant names.
+macro_rules! bound {
+    ($shapes:ident) => {
+        &[PD_IF_ANY, RD2, RD, RA, FURTHER, BANK, INDEX, $shapes, COMPONENTS]
+    };
+}
+
 /// The bit that is set in every bindless access.
 const BINDLESS_BIT: &[(Field, u64)] = &[(Field::new(59, 1), 1)];
-const SCALAR: Modifier = flag(60, ".SCR");
-const HALVES: Modifier = choice(79, 2, &["", ".F16.RN", ".F16.RZ", NO_SUCH]);
-const OFFSETS: Modifier = flag(76, ".AOFFI");
-const COMPARED: Modifier = flag(78, ".DC");
-const NO_DEPENDENCE: Modifier = flag(90, ".NODEP");
+const SCALAR: Modifier = flag(Aspect::Scalars, 60, ".SCR");
+const HALVES: Modifier = choice(Aspect::ResultType, 79, 2, &["", ".F16.RN", ".F16.RZ", NO_SUCH]);
+const OFFSETS: Modifier = flag(Aspect::Offsets, 76, ".AOFFI");
+const COMPARED: Modifier = flag(Aspect::DepthComparison, 78, ".DC");
+const NO_DEPENDENCE: Modifier = flag(Aspect::NoDependence, 90, ".NODEP");
 
 const SURFACE_SHAPE: Modifier =
-    choice(61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D", NO_SUCH, NO_SUCH]);
+    choice(Aspect::Shape, 61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D", NO_SUCH, NO_SUCH]);
 /// The effect outside of the surface.
-const OUTSIDE: Modifier = choice(59, 2, &[".IGN", "", ".TRAP", NO_SUCH]);
-const BYTES: Modifier = Modifier::Text(".D");
-const PIXELS: Modifier = Modifier::Text(".P");
+const OUTSIDE: Modifier = choice(Aspect::Outside, 59, 2, &[".IGN", "", ".TRAP", NO_SUCH]);
+const BYTES: Modifier = text(".D");
+const PIXELS: Modifier = text(".P");
 /// The place is in bytes rather than in texels.
-const BY_BYTES: Modifier = flag(72, ".BA");
+const BY_BYTES: Modifier = flag(Aspect::ByBytes, 72, ".BA");
 
 const SAMPLE: &[Modifier] = &[
     SCALAR,
     BINDLESS,
     HALVES,
-    choice(87, 3, &["", ".LZ", ".LB", ".LL", ".LC", ".LB.LC", NO_SUCH, NO_SUCH]),
+    choice(Aspect::Level, 87, 3, &["", ".LZ", ".LB", ".LL", ".LC", ".LB.LC", NO_SUCH, NO_SUCH]),
     OFFSETS,
-    flag(77, ".NDV"),
+    flag(Aspect::NoDerivative, 77, ".NDV"),
     COMPARED,
     EVICTION,
     NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b1011_1111), SHAPE_BITS),
 ];
 const FETCH: &[Modifier] = &[
     SCALAR,
     BINDLESS,
     HALVES,
-    choice(87, 3, &[NO_SUCH, ".LZ", NO_SUCH, ".LL", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH]),
+    choice(Aspect::Level, 87, 3, &[NO_SUCH, ".LZ", NO_SUCH, ".LL", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH]),
     OFFSETS,
-    flag(77, ".CL"),
-    flag(78, ".MS"),
+    flag(Aspect::Clamp, 77, ".CL"),
+    flag(Aspect::Samples, 78, ".MS"),
     EVICTION,
     NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b0011_0111), SHAPE_BITS),
 ];
 const GATHER: &[Modifier] = &[
     SCALAR,
-    choice(87, 2, &[".R", ".G", ".B", ".A"]),
+    choice(Aspect::Component, 87, 2, &[".R", ".G", ".B", ".A"]),
     BINDLESS,
     HALVES,
     OFFSETS,
-    flag(77, ".PTP"),
+    flag(Aspect::OffsetsOfTexels, 77, ".PTP"),
     COMPARED,
     EVICTION,
     NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b1010_1010), SHAPE_BITS),
 ];
-const GRADIENT: &[Modifier] = &[
-    BINDLESS,
-    HALVES,
-    flag(87, ".LC"),
-    OFFSETS,
-    EVICTION,
-    NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b0011_0011), SHAPE_BITS),
-];
+const GRADIENT: &[Modifier] = &[BINDLESS, HALVES, flag(Aspect::Level, 87, ".LC"), OFFSETS, EVICTION, NO_DEPENDENCE];
 const SURFACE: &[Modifier] = &[BYTES, BY_BYTES, SURFACE_SHAPE, EVICTION, SIZE, STORE_ORDER, SCOPE, OUTSIDE];
 /// For pixels: the components that are written.
 const PIXEL: &[Modifier] = &[
@@ -110,6 +108,7 @@ const PIXEL: &[Modifier] = &[
     STORE_ORDER,
     SCOPE,
     choice(
+        Aspect::Component,
         72,
         4,
         &[
@@ -123,23 +122,23 @@ const REDUCTION: &[Modifier] = &[
     BYTES,
     BY_BYTES,
     SURFACE_SHAPE,
-    choice(87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]),
+    choice(Aspect::Operation, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]),
     EVICTION,
-    Modifier::Function(reduced_type, Field::new(73, 3).mask()),
+    function(Aspect::Type, reduced_type, Field::new(73, 3).mask()),
     STRONG,
     SCOPE,
     OUTSIDE,
 ];
 
 pub(super) const ENCODINGS: &[Encoding] = &[
-    Encoding::new(Opcode::Tex, &[0x361], SAMPLE, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tex, &[0xb60], SAMPLE, BOUND_TEXTURE),
-    Encoding::new(Opcode::Tld, &[0x367], FETCH, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tld, &[0xb66], FETCH, BOUND_TEXTURE),
-    Encoding::new(Opcode::Tld4, &[0x364], GATHER, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tld4, &[0xb63], GATHER, BOUND_TEXTURE),
-    Encoding::new(Opcode::Txd, &[0x36d], GRADIENT, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Txd, &[0xb6c], GRADIENT, BOUND_TEXTURE),
+    Encoding::new(Opcode::Tex, &[0x361], SAMPLE, bindless!(SAMPLED_SHAPES)).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tex, &[0xb60], SAMPLE, bound!(SAMPLED_SHAPES)),
+    Encoding::new(Opcode::Tld, &[0x367], FETCH, bindless!(FETCHED_SHAPES)).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tld, &[0xb66], FETCH, bound!(FETCHED_SHAPES)),
+    Encoding::new(Opcode::Tld4, &[0x364], GATHER, bindless!(GATHERED_SHAPES)).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tld4, &[0xb63], GATHER, bound!(GATHERED_SHAPES)),
+    Encoding::new(Opcode::Txd, &[0x36d], GRADIENT, bindless!(GRADIENT_SHAPES)).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Txd, &[0xb6c], GRADIENT, bound!(GRADIENT_SHAPES)),
     Encoding::new(Opcode::Txq, &[0x370], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, QUERIED])
         .fixed(BINDLESS_BIT),
     Encoding::new(Opcode::Txq, &[0xb6f], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, BANK, INDEX, QUERIED]),
@@ -153,8 +152,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Sured, &[0x59f], REDUCTION, &[AT_TEXEL, RB, BANK, INDEX]),
 ];
 
-const QUERY: Operand = at(Slot::Function(query, Field::new(62, 2).mask()));
-const QUERIED: Operand = at(Slot::Number(Field::new(72, 4)));
+const QUERY: Operand = at(Slot::Name(
+    Aspect::Operation,
+    Field::new(62, 2),
+    &["TEX_HEADER_DIMENSION", "TEX_HEADER_TEXTURE_TYPE", "TEX_HEADER_SAMPLER_POS"],
+));
+const QUERIED: Operand = number(72, 4);
 
 /// The type of a reduction. The surface says whether texels have signs.
 fn reduced_type(word: Word) -> Option<&'static str> {
@@ -168,10 +171,4 @@ fn reduced_type(word: Word) -> Option<&'static str> {
         6 => ".SD32",
         _ => return None,
     })
-}
-
-/// The question about a texture.
-fn query(word: Word) -> String {
-    ["TEX_HEADER_DIMENSION", "TEX_HEADER_TEXTURE_TYPE", "TEX_HEADER_SAMPLER_POS", NO_SUCH][word.bits(62, 2) as usize]
-        .to_owned()
 }

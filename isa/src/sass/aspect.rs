@@ -1,0 +1,134 @@
+//! What modifiers say, by names that do not depend on where their bits are.
+
+/// What a modifier says of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aspect {
+    /// Nothing: it is a part of the name.
+    Name,
+
+    // Of arithmetic.
+    /// Subnormal operands and results become zero (`.FTZ`), or zero times anything zero (`.FMZ`).
+    Flush,
+    /// The result is limited.
+    Saturate,
+    /// How the result is rounded.
+    Rounding,
+    /// The power of two that a product is multiplied with.
+    Scale,
+    /// Which function, which operation.
+    Operation,
+    /// Which comparison.
+    Comparison,
+    /// How the outcome is combined with the predicate that is read.
+    Boolean,
+    /// The result of a comparison is 1.0 rather than all bits.
+    BooleanFloat,
+    /// Integers are unsigned.
+    Unsigned,
+    /// The carry is added.
+    Carry,
+    /// The comparison goes on from one of the lower halves (`.EX`); an address has 64 bits (`.E`).
+    Extended,
+    /// The sign of 32 bits is extended.
+    ExtendedSign,
+    /// The upper half of the result.
+    High,
+    /// The result is added to what was there.
+    Accumulate,
+    /// A shift goes to the left or to the right.
+    Direction,
+    /// A count beyond the width wraps around.
+    Wrap,
+    /// The result is the amount to shift by.
+    ShiftAmount,
+    /// The predicate is the conjunction over the bits.
+    PredicateAnd,
+    /// Values of 64 bits.
+    Wide,
+    /// The type of operands and result, where it is one.
+    Type,
+    /// The type of the operand.
+    SourceType,
+    /// The type of the result.
+    ResultType,
+    /// NaN becomes zero.
+    NanToZero,
+    /// The result is a single.
+    SingleResult,
+    /// The predicate is of both halves together.
+    BothHalves,
+    /// The byte of a register.
+    Byte,
+
+    // Of matrices.
+    /// The sizes of matrices and images.
+    Shape,
+    /// The part of a product.
+    Step,
+    /// How matrices are stored.
+    Layout,
+    /// How many there are.
+    Count,
+
+    // Of memory.
+    /// Bytes of an access.
+    Size,
+    /// The order among accesses.
+    Order,
+    /// The threads that the order is about.
+    Scope,
+    /// The eviction priority of the line.
+    Eviction,
+    /// How much the L2 fetches.
+    Prefetch,
+    /// Which cache.
+    Cache,
+    /// Which space.
+    Space,
+
+    // Of textures and surfaces.
+    /// The handle is in a register.
+    Bindless,
+    /// Coordinates are spread over two operands.
+    Scalars,
+    /// The level of detail.
+    Level,
+    /// The component that is gathered; the components that are stored.
+    Component,
+    /// Offsets of the coordinates.
+    Offsets,
+    /// An offset for each texel that is gathered.
+    OffsetsOfTexels,
+    /// Depths are compared.
+    DepthComparison,
+    /// The level is limited.
+    Clamp,
+    /// One of several samples is read.
+    Samples,
+    /// No derivatives are taken.
+    NoDerivative,
+    /// Nothing depends on it.
+    NoDependence,
+    /// The effect outside of the surface.
+    Outside,
+    /// The place counts bytes.
+    ByBytes,
+
+    // Of control flow.
+    /// Whether the stack of calls is counted.
+    CallCount,
+    /// The target is absolute.
+    Absolute,
+    /// The barrier is cleared.
+    Clear,
+    /// No handler runs at the exit.
+    NoExitHandler,
+    /// Waiting lets others go on.
+    DeferBlocking,
+    /// A random time.
+    Random,
+    /// Of the warp.
+    Warp,
+    /// A variant that is the opcode's own.
+    Mode,
+}

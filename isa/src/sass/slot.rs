@@ -1,0 +1,379 @@
+//! The operands of an encoding: what each of them is, and the bits that it lies in.
+
+use super::aspect::Aspect;
+use super::encoding::named;
+use super::word::{Field, Word};
+
+/// Set where a source is a uniform register.
+pub const UNIFORM_FLAG: u8 = 91;
+/// A constant's bank, and its offset in bytes, for loads of constants.
+const CONSTANT_BYTE: Field = Field::new(38, 21);
+
+/// An operand's kind and place.
+#[derive(Clone, Copy, Debug)]
+pub enum Slot {
+    /// A general register that is written.
+    Destination(u8),
+    /// A uniform register that is written.
+    UniformDestination(u8),
+    /// A value that is read.
+    Source(SourceSlot),
+    /// A predicate that is written.
+    Predicate(u8),
+    /// A predicate that is read; the bit above inverts it.
+    PredicateSource(u8),
+    /// A predicate that is read, its number inverted, so that no bit is set of PT; the bit above inverts the predicate.
+    InvertedPredicateSource(u8),
+    /// A uniform predicate that is written.
+    UniformPredicate(u8),
+    /// A uniform predicate that is read.
+    UniformPredicateSource(u8),
+    /// A predicate that is read, uniform where bit 67 is set (at bit 68).
+    EitherPredicateSource,
+    /// A number.
+    Number(Field),
+    /// A signed number.
+    SignedNumber(Field),
+    /// A number in two fields, the lower half first.
+    Number2(Field, Field),
+    /// An address.
+    Address(AddressForm),
+    /// A constant whose offset a general register gives.
+    IndexedConstant,
+    /// A constant whose offset a uniform register gives.
+    UniformIndexedConstant,
+    /// A constant (bits 38 to 58).
+    Constant,
+    /// A special register.
+    Special,
+    /// A convergence barrier of the warp.
+    ConvergenceBarrier(u8),
+    /// A word of a warp's state: a convergence barrier, or from 16 on another one. The field may leave the upper bit to others.
+    WarpState(Field),
+    /// A scoreboard.
+    Scoreboard(Field),
+    /// Scoreboards in braces, a bit each; not shown where there is none.
+    Scoreboards(Field),
+    /// An instruction, relative to the next one, in units of four bytes.
+    Target(Field),
+    /// As `Target`, absolute where bit 85 is set.
+    ReturnTarget(Field),
+    /// An instruction in units of four bytes, which the linker writes.
+    AbsoluteTarget(Field),
+    /// What is added to a register that says where to go, in units of four bytes.
+    JumpOffset(Field),
+    /// All predicates.
+    AllPredicates,
+    /// All uniform predicates.
+    AllUniformPredicates,
+    /// A word, as modifiers are, but among the operands.
+    Name(Aspect, Field, &'static [&'static str]),
+    /// Something that a function writes, from the bits of a mask.
+    Function(fn(Word) -> String, u128),
+}
+
+/// A value that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceSlot {
+    /// Where it lies.
+    pub place: SourcePlace,
+    /// How an immediate is read, where the place may have one.
+    pub immediate: Immediate,
+    /// The signs before it.
+    pub sign: Sign,
+    /// What stands behind it.
+    pub suffix: Suffix,
+}
+
+/// Where a source lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourcePlace {
+    /// A general register, by its lowest bit.
+    Register(u8),
+    /// A uniform register, by its lowest bit.
+    Uniform(u8),
+    /// Where the form puts this role.
+    Role(Role),
+    /// Bits 32 to 63, whichever role the form puts there.
+    Exchanged,
+    /// The same of the uniform datapath: an immediate, or a uniform register.
+    UniformExchanged,
+}
+
+/// What stands behind a source.
+#[derive(Clone, Copy, Debug)]
+pub enum Suffix {
+    /// Nothing.
+    None,
+    /// Always the same.
+    Fixed(&'static str),
+    /// Brackets around it: the register has a place in a surface.
+    Brackets,
+    /// The part of the register that is used: a field, and the texts of its values, which may depend on other fields. Immediates and
+    /// constants are whole.
+    Part(Field, fn(Word) -> &'static [&'static str]),
+    /// The halves of half-precision arithmetic that are used. Each place has bits of its own for them, and for the signs.
+    Halves,
+}
+
+/// The part of a half-precision source that is used: its two halves, the register as a single, its lower or its upper half twice.
+pub const HALVES: &[&str] = &["", ".F32", ".H0_H0", ".H1_H1"];
+
+/// The signs before a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Nothing.
+    None,
+    /// It may be negated.
+    Negate,
+    /// It may be negated, and its absolute value taken.
+    NegateAbsolute,
+    /// It may be negated; with the carry (bit 74), inverted instead.
+    NegateOrInvert,
+    /// It may be inverted.
+    Invert,
+}
+
+/// How an immediate is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Immediate {
+    /// A signed number.
+    Signed,
+    /// Bits.
+    Bits,
+    /// A single.
+    Single,
+    /// The upper half of a double.
+    DoubleHigh,
+    /// A half, in the lower 16 bits.
+    Half,
+    /// Two halves.
+    Halves,
+    /// A half, a single or the upper half of a double, as a field says: 1, 2, 3.
+    OfSize(Field),
+}
+
+/// Which operand of an instruction with exchangeable forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The second source.
+    B,
+    /// The third.
+    C,
+}
+
+/// Where a word has a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A general register, by its lowest bit: 24, 32 or 64.
+    Register(u8),
+    /// A uniform register, by its lowest bit.
+    Uniform(u8),
+    /// Bits 32 to 63.
+    Immediate,
+    /// A constant: its offset in words from bit 40 on, its bank from bit 54 on.
+    Constant,
+}
+
+impl Place {
+    /// Where the form of a word puts a role; `None` in forms without it.
+    fn of(role: Role, word: Word) -> Option<Place> {
+        Some(match (word.form(), role) {
+            (1, Role::B) => Place::Register(32),
+            (2 | 3 | 7, Role::B) | (1 | 4 | 5 | 6, Role::C) => Place::Register(64),
+            (2, Role::C) | (4, Role::B) => Place::Immediate,
+            (3, Role::C) | (5, Role::B) => Place::Constant,
+            (6, Role::B) | (7, Role::C) => Place::Uniform(32),
+            _ => return None,
+        })
+    }
+
+    /// The operand in bits 32 to 63 of the form.
+    fn exchanged(word: Word) -> Option<Place> {
+        let is_there = |place: &Place| *place != Place::Register(64);
+        Place::of(Role::B, word).filter(is_there).or_else(|| Place::of(Role::C, word))
+    }
+
+    /// The same of the uniform datapath.
+    fn uniform_exchanged(word: Word) -> Option<Place> {
+        match word.form() {
+            2 | 4 => Some(Place::Immediate),
+            1 | 6 => Some(Place::Uniform(32)),
+            _ => None,
+        }
+    }
+
+    /// Its bits without its sign.
+    const fn mask(self) -> u128 {
+        match self {
+            Place::Register(low) => Field::new(low, 8).mask(),
+            Place::Uniform(low) => Field::new(low, 6).mask(),
+            Place::Immediate => Field::new(32, 32).mask(),
+            Place::Constant => Field::new(40, 19).mask(),
+        }
+    }
+}
+
+impl SourceSlot {
+    /// Where a word has it; `None` in forms without it.
+    pub fn place(&self, word: Word) -> Option<Place> {
+        match self.place {
+            SourcePlace::Register(low) => Some(Place::Register(low)),
+            SourcePlace::Uniform(low) => Some(Place::Uniform(low)),
+            SourcePlace::Role(role) => Place::of(role, word),
+            SourcePlace::Exchanged => Place::exchanged(word),
+            SourcePlace::UniformExchanged => Place::uniform_exchanged(word),
+        }
+    }
+
+    /// The bits that negate it (or invert it) and take its absolute value, at a place.
+    pub const fn sign_bits(&self, place: Place) -> (u8, u8) {
+        match (self.suffix, place) {
+            (_, Place::Register(24) | Place::Uniform(24)) => (72, 73),
+            (Suffix::Halves, Place::Register(64)) => (84, 83),
+            (_, Place::Register(64) | Place::Uniform(64)) => (75, 74),
+            _ => (63, 62),
+        }
+    }
+
+    /// The field that says which part of it is used, at a place.
+    pub const fn part(&self, place: Place) -> Option<Field> {
+        match (self.suffix, place) {
+            (Suffix::Halves, Place::Register(24)) => Some(Field::new(74, 2)),
+            (Suffix::Halves, Place::Register(64)) => Some(Field::new(81, 2)),
+            (Suffix::Halves, _) => Some(Field::new(60, 2)),
+            (Suffix::Part(field, _), _) => Some(field),
+            _ => None,
+        }
+    }
+
+    /// How an immediate of a word is read.
+    pub fn immediate(&self, word: Word) -> Immediate {
+        match self.immediate {
+            Immediate::OfSize(field) => match word.field(field) {
+                1 => Immediate::Half,
+                3 => Immediate::DoubleHigh,
+                _ => Immediate::Single,
+            },
+            known => known,
+        }
+    }
+
+    /// What stands behind it in a word; `None` where there is no such part.
+    pub fn suffix(&self, word: Word, place: Place) -> Option<&'static str> {
+        match self.suffix {
+            Suffix::None | Suffix::Brackets => Some(""),
+            Suffix::Fixed(text) => Some(text),
+            Suffix::Part(field, names) => named(names(word), word.field(field)),
+            Suffix::Halves => named(HALVES, word.field(self.part(place)?)),
+        }
+    }
+
+    /// The bits that it is made of; `None` where the form has no such operand, or the word a part that there is not.
+    fn mask(&self, word: Word) -> Option<u128> {
+        let place = self.place(word)?;
+        let flag = self.flag(word, place)?;
+        // The sign bits of an immediate are its own.
+        if place == Place::Immediate {
+            return Some(place.mask() | flag);
+        }
+        let (negate, absolute) = self.sign_bits(place);
+        let sign = match self.sign {
+            Sign::None => 0,
+            Sign::Negate | Sign::Invert | Sign::NegateOrInvert => 1 << negate,
+            Sign::NegateAbsolute => 1 << negate | 1 << absolute,
+        };
+        self.suffix(word, place)?;
+        Some(place.mask() | flag | sign | self.part(place).map_or(0, Field::mask))
+    }
+
+    /// The flag of uniform registers, where it is this operand's; `None` where the word has it and should not, or the other way around.
+    fn flag(&self, word: Word, place: Place) -> Option<u128> {
+        /// A move of an immediate is the one instruction of the uniform datapath without the flag.
+        const UMOV_IMMEDIATE: u16 = 0x882;
+        let is_expected = match self.place {
+            SourcePlace::UniformExchanged => word.code() != UMOV_IMMEDIATE,
+            SourcePlace::Role(_) | SourcePlace::Exchanged if place == Place::Uniform(32) => true,
+            _ => return Some(0),
+        };
+        (word.bit(UNIFORM_FLAG) == is_expected).then_some(1 << UNIFORM_FLAG)
+    }
+}
+
+/// How a memory instruction forms its address.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressForm {
+    /// The lowest bit of the general register.
+    pub register: u8,
+    /// The signed number that is added.
+    pub offset: Field,
+    /// The uniform register that is added, by its lowest bit, where the instruction has one.
+    pub uniform: Option<u8>,
+    /// For addresses with a uniform register: how many bits of the general one are added to it.
+    pub width: RegisterWidth,
+    /// The register may be scaled by bits 78 and 79.
+    pub has_scale: bool,
+}
+
+/// How many bits of a general register are added to a uniform one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterWidth {
+    /// It is not said: addresses of shared and local memory have 32.
+    Unsaid,
+    /// 64 where bit 90 is set, 32 otherwise.
+    Bit90,
+    /// 64.
+    Wide,
+}
+
+impl AddressForm {
+    fn mask(self, word: Word) -> Option<u128> {
+        let AddressForm { register, offset, uniform, width, has_scale } = self;
+        if uniform.is_some() && !word.bit(UNIFORM_FLAG) {
+            return None;
+        }
+        let uniform = uniform.map_or(0, |low| Field::new(low, 6).mask() | 1 << UNIFORM_FLAG);
+        let width = if width == RegisterWidth::Bit90 { 1 << 90 } else { 0 };
+        let scale = if has_scale { Field::new(78, 2).mask() } else { 0 };
+        Some(Field::new(register, 8).mask() | offset.mask() | uniform | width | scale)
+    }
+}
+
+impl Slot {
+    /// The bits that it is made of in this word; `None` where the form has no such operand.
+    pub fn mask(&self, word: Word) -> Option<u128> {
+        let predicate = |low: u8| Field::new(low, 3).mask();
+        Some(match *self {
+            Slot::Destination(low) => Field::new(low, 8).mask(),
+            Slot::UniformDestination(low) => Field::new(low, 6).mask(),
+            Slot::Source(source) => source.mask(word)?,
+            Slot::Predicate(low) | Slot::UniformPredicate(low) => predicate(low),
+            Slot::PredicateSource(low) | Slot::InvertedPredicateSource(low) | Slot::UniformPredicateSource(low) => {
+                Field::new(low, 4).mask()
+            }
+            Slot::EitherPredicateSource => Field::new(67, 5).mask(),
+            Slot::Number(field)
+            | Slot::SignedNumber(field)
+            | Slot::Target(field)
+            | Slot::ReturnTarget(field)
+            | Slot::AbsoluteTarget(field)
+            | Slot::JumpOffset(field)
+            | Slot::Scoreboard(field)
+            | Slot::Scoreboards(field)
+            | Slot::WarpState(field) => field.mask(),
+            Slot::Number2(low, high) => low.mask() | high.mask(),
+            Slot::Address(form) => form.mask(word)?,
+            Slot::IndexedConstant => Field::new(24, 8).mask() | CONSTANT_BYTE.mask(),
+            Slot::UniformIndexedConstant => Field::new(24, 6).mask() | CONSTANT_BYTE.mask() | 1 << UNIFORM_FLAG,
+            Slot::Constant => CONSTANT_BYTE.mask(),
+            Slot::Special => Field::new(72, 8).mask(),
+            Slot::ConvergenceBarrier(low) => Field::new(low, 4).mask(),
+            Slot::AllPredicates | Slot::AllUniformPredicates => 0,
+            Slot::Name(_, field, names) => {
+                named(names, word.field(field))?;
+                field.mask()
+            }
+            Slot::Function(_, mask) => mask,
+        })
+    }
+}

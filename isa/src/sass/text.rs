@@ -1,0 +1,259 @@
+//! The text of an instruction, as NVIDIA's disassembler writes it.
+
+use super::encoding::named;
+use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
+use super::number;
+use super::slot::{AddressForm, Immediate, Place, RegisterWidth, Sign, Slot, SourceSlot, Suffix};
+use super::special_register;
+use super::word::{ControlWord, Field, Word};
+use std::fmt::{self, Write as _};
+
+/// The bit of the opcode of instructions whose latency is not fixed.
+const VARIABLE_LATENCY: u8 = 8;
+
+/// `@!P0 IADD3.X R3, R4, RZ, R5, P1, !PT`: guard, name, operands. The control word is not in it.
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (guard, is_inverted) = self.guard();
+        if guard != TRUE_PREDICATE || is_inverted {
+            let kind = if self.encoding.has_uniform_guard() { "UP" } else { "P" };
+            write!(f, "@{} ", predicate(kind, u64::from(guard), is_inverted))?;
+        }
+        f.write_str(&self.name())?;
+        let operands = self.operands();
+        if operands.is_empty() { Ok(()) } else { write!(f, " {operands}") }
+    }
+}
+
+impl Instruction {
+    /// Its name with its modifiers: `IADD3.X`.
+    pub fn name(&self) -> String {
+        let mut name = self.opcode().name().to_owned();
+        self.encoding.modifiers.iter().for_each(|modifier| name.push_str(modifier.text(self.word).unwrap_or_default()));
+        name
+    }
+
+    /// Its operands as text.
+    pub fn operands(&self) -> String {
+        let mut text = String::new();
+        for operand in self.encoding.operands(self.word).filter(|operand| operand.shown.is_shown(self.word)) {
+            let operand_text = self.operand(&operand.slot);
+            if !text.is_empty() && !operand_text.is_empty() {
+                text.push_str(if operand.is_joined { " " } else { ", " });
+            }
+            text.push_str(&operand_text);
+        }
+        text
+    }
+
+    fn operand(&self, slot: &Slot) -> String {
+        let word = self.word;
+        match *slot {
+            Slot::Destination(low) => register(word.bits(low, 8)),
+            Slot::UniformDestination(low) => uniform_register(word.bits(low, 6)),
+            Slot::Source(slot) => self.source_text(&slot),
+            Slot::Predicate(low) => predicate("P", word.bits(low, 3), false),
+            Slot::PredicateSource(low) => predicate("P", word.bits(low, 3), word.bit(low + 3)),
+            Slot::InvertedPredicateSource(low) => predicate("P", word.bits(low, 3) ^ 7, word.bit(low + 3)),
+            Slot::UniformPredicate(low) => predicate("UP", word.bits(low, 3), false),
+            Slot::UniformPredicateSource(low) => predicate("UP", word.bits(low, 3), word.bit(low + 3)),
+            Slot::EitherPredicateSource => {
+                predicate(if word.bit(67) { "UP" } else { "P" }, word.bits(68, 3), word.bit(71))
+            }
+            Slot::Number(field) => format!("{:#x}", word.field(field)),
+            Slot::SignedNumber(field) => hexadecimal(word.signed(field.low, field.width)),
+            Slot::Number2(low, high) => format!("{:#x}", word.field(low) | word.field(high) << low.width),
+            Slot::Address(form) => self.memory_address(&form),
+            Slot::IndexedConstant => constant_at(word, (word.bits(24, 8) != 255).then(|| register(word.bits(24, 8)))),
+            Slot::UniformIndexedConstant => constant_at(word, Some(uniform_register(word.bits(24, 6)))),
+            Slot::Constant => constant(word),
+            Slot::Special => special_register::name(word.bits(72, 8) as u8),
+            Slot::ConvergenceBarrier(low) => format!("B{}", word.bits(low, 4)),
+            Slot::WarpState(_) => warp_state(word.bits(24, 5)),
+            Slot::Scoreboard(field) => format!("SB{}", word.field(field)),
+            Slot::Scoreboards(field) => scoreboards(word.field(field)),
+            Slot::Target(field) => hexadecimal(self.target_at(field) as i64),
+            Slot::ReturnTarget(field) if word.bit(85) => hexadecimal(word.signed(field.low, field.width) << 2),
+            Slot::ReturnTarget(field) => hexadecimal(self.target_at(field) as i64),
+            Slot::AbsoluteTarget(field) => format!("{:#x}", word.field(field) << 2),
+            Slot::JumpOffset(field) => hexadecimal(word.signed(field.low, field.width) << 2),
+            Slot::AllPredicates => "PR".to_owned(),
+            Slot::AllUniformPredicates => "UPR".to_owned(),
+            Slot::Name(_, field, names) => named(names, word.field(field)).unwrap_or_default().to_owned(),
+            Slot::Function(function, _) => function(word),
+        }
+    }
+
+    fn source_text(&self, slot: &SourceSlot) -> String {
+        let word = self.word;
+        // A word is accepted only in forms that have the operand.
+        let Some(place) = slot.place(word) else { return String::new() };
+        let (name, kept) = match place {
+            Place::Register(low) => (register(word.bits(low, 8)), if self.is_kept(low) { ".reuse" } else { "" }),
+            Place::Uniform(low) => (uniform_register(word.bits(low, 6)), ""),
+            Place::Constant => (constant(word), ""),
+            Place::Immediate => return immediate_text(word.bits(32, 32) as u32, slot.immediate(word)),
+        };
+        let suffix = slot.suffix(word, place).unwrap_or_default();
+        let (negate, absolute) = slot.sign_bits(place);
+        let has_sign = word.bit(negate);
+        let has_bars = slot.sign == Sign::NegateAbsolute && word.bit(absolute);
+        let sign = match slot.sign {
+            Sign::Invert if has_sign => "~",
+            Sign::NegateOrInvert if has_sign && word.bit(74) => "~",
+            Sign::Negate | Sign::NegateAbsolute | Sign::NegateOrInvert if has_sign => "-",
+            _ => "",
+        };
+        match slot.suffix {
+            Suffix::Brackets => format!("[{name}]"),
+            // The bars stand around the halves of a constant, too, and before the mark of the reuse cache.
+            Suffix::Halves if has_bars && place == Place::Constant => format!("{sign}|{name}{suffix}|"),
+            // The disassembler puts a space between the bank and the offset of a constant whose sign it is.
+            Suffix::Fixed(_) if place == Place::Constant => format!("{}{suffix}", name.replace("][", "] [")),
+            _ if has_bars => format!("{sign}|{name}|{kept}{suffix}"),
+            _ => format!("{sign}{name}{kept}{suffix}"),
+        }
+    }
+
+    /// Whether a register that is read stays in the reuse cache. The cache has a slot for each place; where A and one more are registers,
+    /// either of the other slots keeps the second. Instructions without a fixed latency keep none.
+    fn is_kept(&self, low: u8) -> bool {
+        let slots = match low {
+            24 => 0b001,
+            _ if !self.has_three_registers() => 0b110,
+            32 => 0b010,
+            _ => 0b100,
+        };
+        let control = self.control();
+        control.stays && control.reuse & slots != 0 && !self.word.bit(VARIABLE_LATENCY)
+    }
+
+    /// Are there registers in both places beside A?
+    fn has_three_registers(&self) -> bool {
+        let is_register = |slot: &Slot| match slot {
+            Slot::Source(source) => matches!(source.place(self.word), Some(Place::Register(low)) if low != 24),
+            _ => false,
+        };
+        let operands = self.encoding.operands(self.word).filter(|operand| operand.shown.is_shown(self.word));
+        operands.filter(|operand| is_register(&operand.slot)).count() > 1
+    }
+
+    fn memory_address(&self, form: &AddressForm) -> String {
+        let word = self.word;
+        let general = word.bits(form.register, 8);
+        let has_register = general != u64::from(ZERO_REGISTER);
+        let uniform = form.uniform;
+        // Alone it is an address.
+        let Field { low, width } = form.offset;
+        let is_added = has_register || uniform.is_some();
+        let offset = if is_added { word.signed(low, width) } else { word.bits(low, width) as i64 };
+        let mut text = String::from("[");
+        if has_register || (uniform.is_none() && offset == 0) {
+            text.push_str(&register(general));
+            if form.has_scale && has_register {
+                text.push_str(["", ".X4", ".X8", ".X16"][word.bits(78, 2) as usize]);
+            }
+            if uniform.is_some() && has_register {
+                text.push_str(match form.width {
+                    RegisterWidth::Unsaid => "",
+                    RegisterWidth::Bit90 if !word.bit(90) => ".U32",
+                    RegisterWidth::Bit90 | RegisterWidth::Wide => ".64",
+                });
+            }
+        }
+        if let Some(low) = uniform {
+            let separator = if text.len() > 1 { "+" } else { "" };
+            text.push_str(&format!("{separator}{}", uniform_register(word.bits(low, 6))));
+        }
+        if offset != 0 || text.len() == 1 {
+            let separator = if text.len() > 1 { "+" } else { "" };
+            text.push_str(&format!("{separator}{}", hexadecimal(offset)));
+        }
+        text.push(']');
+        text
+    }
+}
+
+/// A number with its sign before `0x`.
+fn hexadecimal(value: i64) -> String {
+    format!("{}{:#x}", if value < 0 { "-" } else { "" }, value.unsigned_abs())
+}
+
+fn register(number: u64) -> String {
+    if number == u64::from(ZERO_REGISTER) { "RZ".to_owned() } else { format!("R{number}") }
+}
+
+fn uniform_register(number: u64) -> String {
+    if number == u64::from(ZERO_UNIFORM_REGISTER) { "URZ".to_owned() } else { format!("UR{number}") }
+}
+
+fn predicate(kind: &str, number: u64, is_inverted: bool) -> String {
+    let sign = if is_inverted { "!" } else { "" };
+    if number == u64::from(TRUE_PREDICATE) { format!("{sign}{kind}T") } else { format!("{sign}{kind}{number}") }
+}
+
+fn immediate_text(value: u32, immediate: Immediate) -> String {
+    match immediate {
+        Immediate::Signed => hexadecimal(i64::from(value as i32)),
+        Immediate::Bits => format!("{value:#x}"),
+        Immediate::Single | Immediate::OfSize(_) => number::single(value),
+        Immediate::DoubleHigh => number::double(value),
+        Immediate::Half => number::half(value as u16),
+        Immediate::Halves => format!("{}, {}", number::half((value >> 16) as u16), number::half(value as u16)),
+    }
+}
+
+fn constant(word: Word) -> String {
+    format!("c[{:#x}][{}]", word.bits(54, 5), hexadecimal(word.signed(38, 16)))
+}
+
+/// A constant at a register's value and a signed number.
+fn constant_at(word: Word, register: Option<String>) -> String {
+    let offset = word.signed(38, 16);
+    let index = match register {
+        Some(register) if offset == 0 => register,
+        Some(register) => format!("{register}+{}", hexadecimal(offset)),
+        None if offset == 0 => "RZ".to_owned(),
+        None => hexadecimal(offset),
+    };
+    format!("c[{:#x}][{index}]", word.bits(54, 5))
+}
+
+fn scoreboards(mask: u64) -> String {
+    if mask == 0 {
+        return String::new();
+    }
+    let mut text = String::new();
+    for scoreboard in (0..ControlWord::SCOREBOARDS).rev().filter(|scoreboard| (mask >> scoreboard) & 1 != 0) {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{}{scoreboard}", if text.is_empty() { "{" } else { "," });
+    }
+    text + "}"
+}
+
+/// A word of a warp's state.
+fn warp_state(number: u64) -> String {
+    /// The names of the numbers from 16 on.
+    const NAMES: [&str; 16] = [
+        "THREAD_STATE_ENUM.0",
+        "THREAD_STATE_ENUM.1",
+        "THREAD_STATE_ENUM.2",
+        "THREAD_STATE_ENUM.3",
+        "THREAD_STATE_ENUM.4",
+        "TRAP_RETURN_PC.LO",
+        "TRAP_RETURN_PC.HI",
+        "TRAP_RETURN_MASK",
+        "MEXITED",
+        "MKILL",
+        "MACTIVE",
+        "MATEXIT",
+        "OPT_STACK",
+        "API_CALL_DEPTH",
+        "ATEXIT_PC.LO",
+        "ATEXIT_PC.HI",
+    ];
+    match number {
+        0..16 => format!("B{number}"),
+        _ => NAMES[number as usize % NAMES.len()].to_owned(),
+    }
+}
