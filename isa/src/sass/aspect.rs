@@ -51,10 +51,20 @@ pub enum Aspect {
     SourceType,
     /// The type of the result.
     ResultType,
+    /// The type of the first of two operands.
+    FirstType,
+    /// The type of the second.
+    SecondType,
     /// NaN becomes zero.
     NanToZero,
-    /// The result is a single.
-    SingleResult,
+    /// A NaN among the operands is the result.
+    Nan,
+    /// The result has the sign of the product of the operands.
+    ExclusiveSign,
+    /// A negative result becomes zero.
+    Relu,
+    /// How values are packed into a register, or unpacked.
+    Packing,
     /// The predicate is of both halves together.
     BothHalves,
     /// The byte of a register.
@@ -81,6 +91,10 @@ pub enum Aspect {
     Eviction,
     /// How much the L2 fetches.
     Prefetch,
+    /// Copies go past the L1.
+    Bypass,
+    /// Where nothing is copied, zeros are written.
+    ZeroFill,
     /// Which cache.
     Cache,
     /// Which space.

@@ -86,6 +86,11 @@ impl Encoding {
         Encoding { until, ..self }
     }
 
+    /// The same from an architecture up to another one.
+    pub const fn between(self, since: u32, until: u32) -> Encoding {
+        Encoding { since, until, ..self }
+    }
+
     /// The architectures that have it.
     pub fn architectures(&self) -> RangeInclusive<u32> {
         self.since..=self.until

@@ -4,8 +4,8 @@ use super::INSTRUCTION_BYTES;
 use super::aspect::Aspect;
 use super::encoding::Encoding;
 use super::opcode::Opcode;
-use super::slot::Slot;
-use super::word::{ControlWord, Field, Word};
+use super::slot::{Distance, Slot};
+use super::word::{ControlWord, Word};
 
 /// The register that is zero and takes nothing.
 pub const ZERO_REGISTER: u8 = 255;
@@ -62,7 +62,7 @@ impl Instruction {
     /// The address that it may go to.
     pub fn target(&self) -> Option<u64> {
         self.slots().find_map(|slot| match slot {
-            Slot::Target(field) => Some(self.target_at(field)),
+            Slot::Target(distance) => Some(self.target_at(distance)),
             _ => None,
         })
     }
@@ -75,9 +75,9 @@ impl Instruction {
         self.opcode().is_jump() && (asks_warp || condition.is_some_and(|condition| !condition.is_true()))
     }
 
-    /// Where a target field points.
-    pub(super) fn target_at(&self, field: Field) -> u64 {
-        let distance = self.word.signed(field.low, field.width) << 2;
-        self.address.wrapping_add(INSTRUCTION_BYTES as u64).wrapping_add(distance as u64)
+    /// Where a distance leads to.
+    pub(super) fn target_at(&self, distance: Distance) -> u64 {
+        let next = self.address.wrapping_add(INSTRUCTION_BYTES as u64);
+        next.wrapping_add(distance.of(self.word) as u64)
     }
 }

@@ -24,6 +24,8 @@ pub enum Slot {
     PredicateSource(u8),
     /// A predicate that is read, its number inverted, so that no bit is set of PT; the bit above inverts the predicate.
     InvertedPredicateSource(u8),
+    /// The same of the uniform datapath.
+    InvertedUniformPredicateSource(u8),
     /// A uniform predicate that is written.
     UniformPredicate(u8),
     /// A uniform predicate that is read.
@@ -54,14 +56,14 @@ pub enum Slot {
     Scoreboard(Field),
     /// Scoreboards in braces, a bit each; not shown where there is none.
     Scoreboards(Field),
-    /// An instruction, relative to the next one, in units of four bytes.
-    Target(Field),
+    /// An instruction, relative to the next one.
+    Target(Distance),
     /// As `Target`, absolute where bit 85 is set.
-    ReturnTarget(Field),
-    /// An instruction in units of four bytes, which the linker writes.
-    AbsoluteTarget(Field),
-    /// What is added to a register that says where to go, in units of four bytes.
-    JumpOffset(Field),
+    ReturnTarget(Distance),
+    /// The address of an instruction, which the linker writes.
+    AbsoluteTarget(Distance),
+    /// What is added to a register that says where to go.
+    JumpOffset(Distance),
     /// All predicates.
     AllPredicates,
     /// All uniform predicates.
@@ -70,6 +72,42 @@ pub enum Slot {
     Name(Aspect, Field, &'static [&'static str]),
     /// Something that a function writes, from the bits of a mask.
     Function(fn(Word) -> String, u128),
+}
+
+/// How far an instruction is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// A signed number of words of four bytes.
+    Words(Field),
+    /// The same from Hopper on: its lower eight bits from bit 16 on, the others from bit 34 on.
+    Split,
+    /// A signed number of bytes.
+    Bytes(Field),
+}
+
+impl Distance {
+    /// The lower and the upper bits of a split one.
+    const LOW: Field = Field::new(16, 8);
+    const HIGH: Field = Field::new(34, 48);
+
+    /// Bytes.
+    pub fn of(self, word: Word) -> i64 {
+        match self {
+            Distance::Words(field) => word.signed(field.low, field.width) << 2,
+            Distance::Split => {
+                let high = word.signed(Self::HIGH.low, Self::HIGH.width) << Self::LOW.width;
+                (high | word.field(Self::LOW) as i64) << 2
+            }
+            Distance::Bytes(field) => word.signed(field.low, field.width),
+        }
+    }
+
+    const fn mask(self) -> u128 {
+        match self {
+            Distance::Words(field) | Distance::Bytes(field) => field.mask(),
+            Distance::Split => Self::LOW.mask() | Self::HIGH.mask(),
+        }
+    }
 }
 
 /// A value that is read.
@@ -114,6 +152,8 @@ pub enum Suffix {
     Part(Field, fn(Word) -> &'static [&'static str]),
     /// The halves of half-precision arithmetic that are used. Each place has bits of its own for them, and for the signs.
     Halves,
+    /// Always both halves, in their order; the signs are as with `Halves`.
+    BothHalves,
 }
 
 /// The part of a half-precision source that is used: its two halves, the register as a single, its lower or its upper half twice.
@@ -132,6 +172,8 @@ pub enum Sign {
     NegateOrInvert,
     /// It may be inverted.
     Invert,
+    /// It is inverted where this bit is set.
+    InvertAt(u8),
 }
 
 /// How an immediate is read.
@@ -149,6 +191,8 @@ pub enum Immediate {
     Half,
     /// Two halves.
     Halves,
+    /// Two halves, or two bfloat16 where a bit is set.
+    HalvesOrBfloats(u8),
     /// A half, a single or the upper half of a double, as a field says: 1, 2, 3.
     OfSize(Field),
 }
@@ -228,9 +272,12 @@ impl SourceSlot {
 
     /// The bits that negate it (or invert it) and take its absolute value, at a place.
     pub const fn sign_bits(&self, place: Place) -> (u8, u8) {
+        if let Sign::InvertAt(bit) = self.sign {
+            return (bit, bit);
+        }
         match (self.suffix, place) {
             (_, Place::Register(24) | Place::Uniform(24)) => (72, 73),
-            (Suffix::Halves, Place::Register(64)) => (84, 83),
+            (Suffix::Halves | Suffix::BothHalves, Place::Register(64)) => (84, 83),
             (_, Place::Register(64) | Place::Uniform(64)) => (75, 74),
             _ => (63, 62),
         }
@@ -255,6 +302,7 @@ impl SourceSlot {
                 3 => Immediate::DoubleHigh,
                 _ => Immediate::Single,
             },
+            Immediate::HalvesOrBfloats(bit) if !word.bit(bit) => Immediate::Halves,
             known => known,
         }
     }
@@ -262,7 +310,7 @@ impl SourceSlot {
     /// What stands behind it in a word; `None` where there is no such part.
     pub fn suffix(&self, word: Word, place: Place) -> Option<&'static str> {
         match self.suffix {
-            Suffix::None | Suffix::Brackets => Some(""),
+            Suffix::None | Suffix::Brackets | Suffix::BothHalves => Some(""),
             Suffix::Fixed(text) => Some(text),
             Suffix::Part(field, names) => named(names(word), word.field(field)),
             Suffix::Halves => named(HALVES, word.field(self.part(place)?)),
@@ -282,6 +330,7 @@ impl SourceSlot {
             Sign::None => 0,
             Sign::Negate | Sign::Invert | Sign::NegateOrInvert => 1 << negate,
             Sign::NegateAbsolute => 1 << negate | 1 << absolute,
+            Sign::InvertAt(bit) => 1 << bit,
         };
         self.suffix(word, place)?;
         Some(place.mask() | flag | sign | self.part(place).map_or(0, Field::mask))
@@ -311,6 +360,8 @@ pub struct AddressForm {
     pub uniform: Option<u8>,
     /// For addresses with a uniform register: how many bits of the general one are added to it.
     pub width: RegisterWidth,
+    /// Where uniform registers may be a descriptor of memory.
+    pub descriptor: Option<Descriptor>,
     /// The register may be scaled by bits 78 and 79.
     pub has_scale: bool,
 }
@@ -320,22 +371,66 @@ pub struct AddressForm {
 pub enum RegisterWidth {
     /// It is not said: addresses of shared and local memory have 32.
     Unsaid,
-    /// 64 where bit 90 is set, 32 otherwise.
-    Bit90,
+    /// 64 where this bit is set, 32 otherwise.
+    Bit(u8),
     /// 64.
     Wide,
 }
 
+/// A pair of uniform registers that describes the memory that an address is of, and adds nothing to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The lowest bit of the uniform register, or of the one before it.
+    pub register: u8,
+    /// The descriptor is in the next registers.
+    pub is_next: bool,
+    /// The bit that is set where the registers are one.
+    pub bit: u8,
+    /// The text has it where this bit is set; `None` where the text always has it.
+    pub shown: Option<u8>,
+}
+
+impl Descriptor {
+    /// The uniform register that a word has it in.
+    pub const fn register(self, word: Word) -> u64 {
+        let register = word.bits(self.register, 6);
+        if self.is_next && register != 63 { register + 1 } else { register }
+    }
+}
+
 impl AddressForm {
+    /// The descriptor that a word has.
+    pub fn descriptor(&self, word: Word) -> Option<Descriptor> {
+        self.descriptor.filter(|descriptor| word.bit(descriptor.bit))
+    }
+
+    /// Are all 64 bits of the general register added to a uniform one? `None` where the form does not say.
+    pub fn adds_wide(&self, word: Word) -> Option<bool> {
+        match self.width {
+            RegisterWidth::Unsaid => None,
+            RegisterWidth::Bit(bit) => Some(word.bit(bit)),
+            RegisterWidth::Wide => Some(true),
+        }
+    }
+
     fn mask(self, word: Word) -> Option<u128> {
-        let AddressForm { register, offset, uniform, width, has_scale } = self;
+        let AddressForm { register, offset, uniform, width, descriptor, has_scale } = self;
         if uniform.is_some() && !word.bit(UNIFORM_FLAG) {
             return None;
         }
         let uniform = uniform.map_or(0, |low| Field::new(low, 6).mask() | 1 << UNIFORM_FLAG);
-        let width = if width == RegisterWidth::Bit90 { 1 << 90 } else { 0 };
+        let width = match width {
+            RegisterWidth::Bit(bit) => 1 << bit,
+            RegisterWidth::Unsaid | RegisterWidth::Wide => 0,
+        };
+        // A described address has 64 bits.
+        if self.descriptor(word).is_some() && self.adds_wide(word) == Some(false) {
+            return None;
+        }
+        let descriptor = descriptor
+            .map_or(0, |it| Field::new(it.register, 6).mask() | 1 << it.bit | it.shown.map_or(0, |shown| 1 << shown));
         let scale = if has_scale { Field::new(78, 2).mask() } else { 0 };
-        Some(Field::new(register, 8).mask() | offset.mask() | uniform | width | scale)
+        Some(Field::new(register, 8).mask() | offset.mask() | uniform | width | descriptor | scale)
     }
 }
 
@@ -348,19 +443,20 @@ impl Slot {
             Slot::UniformDestination(low) => Field::new(low, 6).mask(),
             Slot::Source(source) => source.mask(word)?,
             Slot::Predicate(low) | Slot::UniformPredicate(low) => predicate(low),
-            Slot::PredicateSource(low) | Slot::InvertedPredicateSource(low) | Slot::UniformPredicateSource(low) => {
-                Field::new(low, 4).mask()
-            }
+            Slot::PredicateSource(low)
+            | Slot::InvertedPredicateSource(low)
+            | Slot::InvertedUniformPredicateSource(low)
+            | Slot::UniformPredicateSource(low) => Field::new(low, 4).mask(),
             Slot::EitherPredicateSource => Field::new(67, 5).mask(),
             Slot::Number(field)
             | Slot::SignedNumber(field)
-            | Slot::Target(field)
-            | Slot::ReturnTarget(field)
-            | Slot::AbsoluteTarget(field)
-            | Slot::JumpOffset(field)
             | Slot::Scoreboard(field)
             | Slot::Scoreboards(field)
             | Slot::WarpState(field) => field.mask(),
+            Slot::Target(distance)
+            | Slot::ReturnTarget(distance)
+            | Slot::AbsoluteTarget(distance)
+            | Slot::JumpOffset(distance) => distance.mask(),
             Slot::Number2(low, high) => low.mask() | high.mask(),
             Slot::Address(form) => form.mask(word)?,
             Slot::IndexedConstant => Field::new(24, 8).mask() | CONSTANT_BYTE.mask(),

@@ -3,7 +3,7 @@
 use super::encoding::named;
 use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use super::number;
-use super::slot::{AddressForm, Immediate, Place, RegisterWidth, Sign, Slot, SourceSlot, Suffix};
+use super::slot::{AddressForm, Immediate, Place, Sign, Slot, SourceSlot, Suffix};
 use super::special_register;
 use super::word::{ControlWord, Field, Word};
 use std::fmt::{self, Write as _};
@@ -55,6 +55,7 @@ impl Instruction {
             Slot::Predicate(low) => predicate("P", word.bits(low, 3), false),
             Slot::PredicateSource(low) => predicate("P", word.bits(low, 3), word.bit(low + 3)),
             Slot::InvertedPredicateSource(low) => predicate("P", word.bits(low, 3) ^ 7, word.bit(low + 3)),
+            Slot::InvertedUniformPredicateSource(low) => predicate("UP", word.bits(low, 3) ^ 7, word.bit(low + 3)),
             Slot::UniformPredicate(low) => predicate("UP", word.bits(low, 3), false),
             Slot::UniformPredicateSource(low) => predicate("UP", word.bits(low, 3), word.bit(low + 3)),
             Slot::EitherPredicateSource => {
@@ -72,11 +73,11 @@ impl Instruction {
             Slot::WarpState(_) => warp_state(word.bits(24, 5)),
             Slot::Scoreboard(field) => format!("SB{}", word.field(field)),
             Slot::Scoreboards(field) => scoreboards(word.field(field)),
-            Slot::Target(field) => hexadecimal(self.target_at(field) as i64),
-            Slot::ReturnTarget(field) if word.bit(85) => hexadecimal(word.signed(field.low, field.width) << 2),
-            Slot::ReturnTarget(field) => hexadecimal(self.target_at(field) as i64),
-            Slot::AbsoluteTarget(field) => format!("{:#x}", word.field(field) << 2),
-            Slot::JumpOffset(field) => hexadecimal(word.signed(field.low, field.width) << 2),
+            Slot::Target(distance) => hexadecimal(self.target_at(distance) as i64),
+            Slot::ReturnTarget(distance) if word.bit(85) => hexadecimal(distance.of(word)),
+            Slot::ReturnTarget(distance) => hexadecimal(self.target_at(distance) as i64),
+            Slot::AbsoluteTarget(distance) => format!("{:#x}", distance.of(word)),
+            Slot::JumpOffset(distance) => hexadecimal(distance.of(word)),
             Slot::AllPredicates => "PR".to_owned(),
             Slot::AllUniformPredicates => "UPR".to_owned(),
             Slot::Name(_, field, names) => named(names, word.field(field)).unwrap_or_default().to_owned(),
@@ -99,7 +100,7 @@ impl Instruction {
         let has_sign = word.bit(negate);
         let has_bars = slot.sign == Sign::NegateAbsolute && word.bit(absolute);
         let sign = match slot.sign {
-            Sign::Invert if has_sign => "~",
+            Sign::Invert | Sign::InvertAt(_) if has_sign => "~",
             Sign::NegateOrInvert if has_sign && word.bit(74) => "~",
             Sign::Negate | Sign::NegateAbsolute | Sign::NegateOrInvert if has_sign => "-",
             _ => "",
@@ -141,32 +142,40 @@ impl Instruction {
     fn memory_address(&self, form: &AddressForm) -> String {
         let word = self.word;
         let general = word.bits(form.register, 8);
-        let has_register = general != u64::from(ZERO_REGISTER);
-        let uniform = form.uniform;
+        let descriptor = form.descriptor(word);
+        let has_register = general != u64::from(ZERO_REGISTER) || descriptor.is_some();
+        let is_zero = |low: u8| word.bits(low, 6) == u64::from(ZERO_UNIFORM_REGISTER);
+        // Where it could be a descriptor as well, a register that is zero is left out.
+        let uniform = form.uniform.filter(|&low| descriptor.is_none() && !(form.descriptor.is_some() && is_zero(low)));
         // Alone it is an address.
         let Field { low, width } = form.offset;
         let is_added = has_register || uniform.is_some();
         let offset = if is_added { word.signed(low, width) } else { word.bits(low, width) as i64 };
-        let mut text = String::from("[");
+        let shown = descriptor.filter(|descriptor| descriptor.shown.is_none_or(|bit| word.bit(bit)));
+        let mut text = match shown {
+            Some(descriptor) => format!("desc[{}][", uniform_register(descriptor.register(word))),
+            None => String::from("["),
+        };
+        let beginning = text.len();
         if has_register || (uniform.is_none() && offset == 0) {
             text.push_str(&register(general));
             if form.has_scale && has_register {
                 text.push_str(["", ".X4", ".X8", ".X16"][word.bits(78, 2) as usize]);
             }
-            if uniform.is_some() && has_register {
-                text.push_str(match form.width {
-                    RegisterWidth::Unsaid => "",
-                    RegisterWidth::Bit90 if !word.bit(90) => ".U32",
-                    RegisterWidth::Bit90 | RegisterWidth::Wide => ".64",
+            if (form.uniform.is_some() || form.descriptor.is_some()) && has_register {
+                text.push_str(match form.adds_wide(word) {
+                    None => "",
+                    Some(false) => ".U32",
+                    Some(true) => ".64",
                 });
             }
         }
         if let Some(low) = uniform {
-            let separator = if text.len() > 1 { "+" } else { "" };
+            let separator = if text.len() > beginning { "+" } else { "" };
             text.push_str(&format!("{separator}{}", uniform_register(word.bits(low, 6))));
         }
-        if offset != 0 || text.len() == 1 {
-            let separator = if text.len() > 1 { "+" } else { "" };
+        if offset != 0 || text.len() == beginning {
+            let separator = if text.len() > beginning { "+" } else { "" };
             text.push_str(&format!("{separator}{}", hexadecimal(offset)));
         }
         text.push(']');
@@ -200,6 +209,10 @@ fn immediate_text(value: u32, immediate: Immediate) -> String {
         Immediate::DoubleHigh => number::double(value),
         Immediate::Half => number::half(value as u16),
         Immediate::Halves => format!("{}, {}", number::half((value >> 16) as u16), number::half(value as u16)),
+        // A bfloat16 is the upper half of a single.
+        Immediate::HalvesOrBfloats(_) => {
+            format!("{}, {}", number::single(value & 0xffff_0000), number::single(value << 16))
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use super::aspect::Aspect;
 use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use super::opcode::Opcode;
-use super::slot::{AddressForm, Place, RegisterWidth, Role, Slot, SourcePlace, SourceSlot, UNIFORM_FLAG};
+use super::slot::{AddressForm, Place, Role, Slot, SourcePlace, SourceSlot, UNIFORM_FLAG};
 use super::word::Field;
 use smallvec::SmallVec;
 
@@ -182,7 +182,7 @@ fn matrices(sass: &Instruction) -> Widths {
         Opcode::HmmaStep => of(2, 2, 2, 2),
         // Turing's 16x8x8, 16x8x4: its accumulator has halves or singles.
         Opcode::Hmma => {
-            let accumulator = if sass.text(Aspect::Type) == ".F32" { 4 } else { 2 };
+            let accumulator = if sass.text(Aspect::ResultType) == ".F32" { 4 } else { 2 };
             of(accumulator, 2, 1, accumulator)
         }
         _ => of(2, 1, 1, 2),
@@ -300,6 +300,9 @@ impl Instruction {
             Slot::Predicate(low) => uses.predicate_writes |= predicate(low),
             Slot::PredicateSource(low) => uses.predicate_reads |= predicate(low),
             Slot::InvertedPredicateSource(low) => uses.predicate_reads |= predicate_bit(word.bits(low, 3) ^ 7),
+            Slot::InvertedUniformPredicateSource(low) => {
+                uses.uniform_predicate_reads |= predicate_bit(word.bits(low, 3) ^ 7);
+            }
             Slot::UniformPredicate(low) => uses.uniform_predicate_writes |= predicate(low),
             Slot::UniformPredicateSource(low) => uses.uniform_predicate_reads |= predicate(low),
             Slot::EitherPredicateSource if word.bit(67) => uses.uniform_predicate_reads |= predicate(68),
@@ -352,13 +355,15 @@ impl Instruction {
     /// width that the form says.
     fn add_address(&self, uses: &mut Uses, form: AddressForm, width: u8) {
         let word = self.word;
-        let general = match (form.uniform, form.width) {
-            (None, _) | (_, RegisterWidth::Unsaid) => width,
-            (_, RegisterWidth::Bit90) => pair_if(word.bit(90)),
-            (_, RegisterWidth::Wide) => 2,
+        let general = match form.adds_wide(word) {
+            Some(adds_wide) if form.uniform.is_some() || form.descriptor.is_some() => pair_if(adds_wide),
+            _ => width,
         };
         uses.read(word.bits(form.register, 8), general);
-        if let Some(low) = form.uniform.filter(|_| word.bit(UNIFORM_FLAG)) {
+        if let Some(descriptor) = form.descriptor(word) {
+            uses.read_uniform(descriptor.register(word), 2);
+        }
+        if let Some(low) = form.uniform.filter(|_| word.bit(UNIFORM_FLAG) && form.descriptor(word).is_none()) {
             uses.read_uniform(word.bits(low, 6), width);
         }
     }

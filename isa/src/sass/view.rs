@@ -6,7 +6,7 @@
 use super::aspect::Aspect;
 use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER};
 use super::opcode::Opcode;
-use super::slot::{AddressForm, Place, RegisterWidth, Sign, Slot, SourceSlot, UNIFORM_FLAG};
+use super::slot::{AddressForm, Place, Sign, Slot, SourceSlot, UNIFORM_FLAG};
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,10 @@ pub struct PredicateOperand {
 }
 
 impl PredicateOperand {
+    fn with_number_inverted(self) -> PredicateOperand {
+        PredicateOperand { number: self.number ^ TRUE_PREDICATE, ..self }
+    }
+
     /// Is it PT?
     pub fn is_true(self) -> bool {
         self.number == TRUE_PREDICATE && !self.is_inverted
@@ -110,7 +114,7 @@ pub struct Address {
     pub register: u8,
     /// The power of two that it is multiplied with.
     pub scale: u8,
-    /// The uniform register that is added.
+    /// The uniform register that is added. A descriptor of memory is none.
     pub uniform: Option<u8>,
     /// All 64 bits of a general register are added to a uniform one; `None` where the instruction does not say.
     pub adds_wide: Option<bool>,
@@ -255,10 +259,8 @@ impl Instruction {
         let mut read = self.slots().filter_map(|slot| match slot {
             Slot::PredicateSource(low) => Some(at(low, false)),
             Slot::UniformPredicateSource(low) => Some(at(low, true)),
-            Slot::InvertedPredicateSource(low) => {
-                let stored = at(low, false);
-                Some(PredicateOperand { number: stored.number ^ TRUE_PREDICATE, ..stored })
-            }
+            Slot::InvertedPredicateSource(low) => Some(at(low, false).with_number_inverted()),
+            Slot::InvertedUniformPredicateSource(low) => Some(at(low, true).with_number_inverted()),
             Slot::EitherPredicateSource => Some(at(68, word.bit(67))),
             _ => None,
         });
@@ -276,15 +278,12 @@ impl Instruction {
 
     fn address_of(&self, form: &AddressForm) -> Address {
         let word = self.word;
+        let uniform = form.uniform.filter(|_| word.bit(UNIFORM_FLAG)).map(|low| word.bits(low, 6) as u8);
         Address {
             register: word.bits(form.register, 8) as u8,
             scale: if form.has_scale { [0, 2, 3, 4][word.bits(78, 2) as usize] } else { 0 },
-            uniform: form.uniform.filter(|_| word.bit(UNIFORM_FLAG)).map(|low| word.bits(low, 6) as u8),
-            adds_wide: match form.width {
-                RegisterWidth::Unsaid => None,
-                RegisterWidth::Bit90 => Some(word.bit(90)),
-                RegisterWidth::Wide => Some(true),
-            },
+            uniform: uniform.filter(|_| form.descriptor(word).is_none()),
+            adds_wide: form.adds_wide(word),
             offset: word.signed(form.offset.low, form.offset.width),
         }
     }
@@ -334,16 +333,16 @@ impl Instruction {
             _ => None,
         });
         let is_absolute = matches!(self.opcode(), Opcode::Jmx | Opcode::Jmxu) || self.text(Aspect::Absolute) == ".ABS";
-        let field = self.slots().find_map(|slot| match slot {
-            Slot::Target(field) | Slot::ReturnTarget(field) | Slot::AbsoluteTarget(field) | Slot::JumpOffset(field) => {
-                Some(field)
+        let added = self.slots().find_map(|slot| match slot {
+            Slot::Target(distance) | Slot::ReturnTarget(distance) | Slot::JumpOffset(distance) if is_absolute => {
+                Some(distance.of(self.word) as u64)
             }
+            Slot::Target(distance) | Slot::ReturnTarget(distance) | Slot::JumpOffset(distance) => {
+                Some(self.target_at(distance))
+            }
+            Slot::AbsoluteTarget(distance) => Some(distance.of(self.word) as u64),
             _ => None,
         })?;
-        let added = match is_absolute {
-            true => (self.word.signed(field.low, field.width) << 2) as u64,
-            false => self.target_at(field),
-        };
         Some(Jump { base, added, is_absolute })
     }
 }

@@ -28,14 +28,15 @@ impl Pending {
             return Err("a product that is zero where a factor is (.FMZ)".to_owned());
         }
         let mut flags = choices;
-        for (aspect, flag) in [
-            (Aspect::Flush, half_mode::FLUSH),
-            (Aspect::Saturate, half_mode::SATURATE),
-            (Aspect::SingleResult, halves::SINGLE_RESULT),
-        ] {
+        for (aspect, flag) in [(Aspect::Flush, half_mode::FLUSH), (Aspect::Saturate, half_mode::SATURATE)] {
             if sass.has(aspect) {
                 flags |= flag;
             }
+        }
+        match sass.text(Aspect::ResultType) {
+            "" => {}
+            ".F32" => flags |= halves::SINGLE_RESULT,
+            other => return Err(format!("half-precision arithmetic of the type {other}")),
         }
         let is_plain = flags == 0 && self.instruction.signs == 0;
         self.run(

@@ -42,7 +42,7 @@ impl Pending {
                 if (0..2).filter_map(|number| sass.source(number)).any(|matrix| matrix.is_negated) {
                     return Err("a negated matrix".to_owned());
                 }
-                let accumulator = if sass.text(Aspect::Type) == ".F32" { F32 } else { F16 };
+                let accumulator = if sass.text(Aspect::ResultType) == ".F32" { F32 } else { F16 };
                 let form = product([accumulator, F16, F16, accumulator], [16, 8, 8]);
                 self.whole(sass, operands, &MatrixForm { saturates, ..form })
             }

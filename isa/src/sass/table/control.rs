@@ -1,46 +1,14 @@
-//! Branches, calls, convergence, barriers.
+//! Exits, convergence, barriers.
 
 use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::Slot;
+use crate::sass::slot::{Distance, Slot};
 use crate::sass::word::{Field, Word};
 
-/// Where a branch goes.
-const TARGET: Operand = at(Slot::Target(Field::new(34, 48)));
-/// The number that a branch to a register's value adds.
-const OFFSET: Operand = at(Slot::JumpOffset(Field::new(34, 48)));
 const BARRIER: Operand = at(Slot::ConvergenceBarrier(16));
-/// Whether the stack of calls is counted.
-const COUNTED: Modifier = choice(Aspect::CallCount, 85, 2, &["", ".INC", ".DEC", NO_SUCH]);
-const RELATIVE: Modifier = choice(Aspect::Absolute, 85, 1, &[".REL", ".ABS"]);
-
 pub(super) const ENCODINGS: &[Encoding] = &[
-    Encoding::new(
-        Opcode::Bra,
-        &[0x947],
-        &[COUNTED, choice(Aspect::Mode, 32, 2, &["", ".U", ".DIV", ".CONV"])],
-        &[PS_IF_ANY, TARGET],
-    ),
-    Encoding::new(Opcode::Brx, &[0x949], &[COUNTED], &[PS_IF_ANY, RA, OFFSET.joined()]),
-    Encoding::new(Opcode::Jmx, &[0x94c], &[COUNTED], &[PS_IF_ANY, RA, OFFSET.joined()]),
-    Encoding::new(Opcode::Brxu, &[0x958], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, OFFSET.joined()])
-        .fixed(&[(Field::new(91, 1), 1)])
-        .since(75),
-    Encoding::new(Opcode::Jmxu, &[0x959], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, OFFSET.joined()])
-        .fixed(&[(Field::new(91, 1), 1)])
-        .since(75),
-    Encoding::new(Opcode::Call, &[0x944], &[CALL_RELATIVE, NO_COUNT], &[PS_IF_ANY, TARGET]),
-    Encoding::new(Opcode::Call, &[0x344], &[CALL_RELATIVE, NO_COUNT], &[PS_IF_ANY, RA, TARGET.joined()]),
-    Encoding::new(Opcode::Call, &[0x343], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, RA, ABSOLUTE_OFFSET.joined()]),
-    Encoding::new(Opcode::Call, &[0x943], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, ABSOLUTE_TARGET]),
-    Encoding::new(
-        Opcode::Ret,
-        &[0x950],
-        &[RELATIVE, flag(Aspect::CallCount, 86, ".NODEC")],
-        &[PS_IF_ANY, RA, at(Slot::ReturnTarget(Field::new(34, 48))).joined()],
-    ),
     Encoding::new(
         Opcode::Exit,
         &[0x94d],
@@ -50,7 +18,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         ],
         &[PS_IF_ANY],
     ),
-    Encoding::new(Opcode::Bssy, &[0x945], &[], &[PS_IF_ANY, BARRIER, at(Slot::Target(Field::new(34, 30)))]),
+    Encoding::new(
+        Opcode::Bssy,
+        &[0x945],
+        &[],
+        &[PS_IF_ANY, BARRIER, at(Slot::Target(Distance::Words(Field::new(34, 30))))],
+    ),
     Encoding::new(Opcode::Bsync, &[0x941], &[], &[PS_IF_ANY, BARRIER]),
     Encoding::new(Opcode::Break, &[0x942], &[], &[PS_IF_ANY, BARRIER]),
     Encoding::new(Opcode::Bmov, &[0x355], &[text(".32"), flag(Aspect::Clear, 84, ".CLEAR")], &[RD, WARP_STATE]),
@@ -58,13 +31,30 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Bmov, &[0xf55], &[text(".32")], &[BARRIER, WARP_WORD]).fixed(IS_WARP_WORD),
     Encoding::new(Opcode::Bmov, &[0xf56], &[text(".32"), flag(Aspect::Mode, 84, ".PQUAD")], &[WARP_WORD, BARRIER])
         .fixed(IS_WARP_WORD),
-    Encoding::new(Opcode::Warpsync, &[0x948], &[], &[PS_IF_ANY, number(32, 32)]),
-    Encoding::new(Opcode::Warpsync, &[0x348], &[], &[PS_IF_ANY, RB]),
+    Encoding::new(Opcode::Warpsync, &[0x948], &[], &[PS_IF_ANY, number(32, 32)]).until(89),
+    Encoding::new(Opcode::Warpsync, &[0x348], &[], &[PS_IF_ANY, RB]).until(75),
+    Encoding::new(Opcode::Warpsync, &[0x348], &[EXCLUSIVE], &[PS_IF_ANY, RB]).between(80, 89),
+    Encoding::new(Opcode::Warpsync, &[0x348], &[EXCLUSIVE_BY_CODE], &[PS_IF_ANY, RB]).since(90),
+    Encoding::new(Opcode::Warpsync, &[0x948], &[ALL], &[PS_IF_ANY]).since(90),
+    // The lanes of a mask run up to the end of the collective operation together.
+    Encoding::new(Opcode::Warpsync, &[0x348], &[COLLECTIVE], &[PS_IF_ANY, RA, COLLECTIVE_TARGET])
+        .fixed(&[(Field::new(85, 2), 2)])
+        .since(90),
+    Encoding::new(Opcode::Warpsync, &[0x948], &[COLLECTIVE, ALL], &[PS_IF_ANY, COLLECTIVE_TARGET])
+        .fixed(&[(Field::new(85, 2), 2)])
+        .since(90),
+    Encoding::new(Opcode::Endcollective, &[0x91b], &[], &[PS_IF_ANY]).since(90),
     Encoding::new(Opcode::Yield, &[0x946], &[], &[PS_IF_ANY]),
     Encoding::new(Opcode::Nanosleep, &[0x95d], &[RANDOM, WARP], &[PS_IF_ANY, number(32, 32)]),
     Encoding::new(Opcode::Nanosleep, &[0x35d], &[RANDOM, WARP], &[PS_IF_ANY, RB]),
+    // Until a barrier in shared memory changes, so long at most.
+    Encoding::new(Opcode::Nanosleep, &[0x95d], &[RANDOM, WARP, SYNCS], &[PS_IF_ANY, number(32, 32)]).since(90),
+    Encoding::new(Opcode::Nanosleep, &[0x35d], &[RANDOM, WARP, SYNCS], &[PS_IF_ANY, RB]).since(90),
     Encoding::new(Opcode::Nop, &[0x918], &[], &[]),
     Encoding::new(Opcode::Lepc, &[0x34e], &[], &[RD]),
+    Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 57))))])
+        .fixed(&[(Field::new(91, 1), 0)])
+        .since(90),
     Encoding::new(
         Opcode::Bpt,
         &[0x95c],
@@ -96,6 +86,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     ),
 ];
 
+const EXCLUSIVE: Modifier = flag(Aspect::Mode, 86, ".EXCLUSIVE");
+const EXCLUSIVE_BY_CODE: Modifier = choice(Aspect::Mode, 85, 2, &["", ".EXCLUSIVE", NO_SUCH, NO_SUCH]);
+const ALL: Modifier = text(".ALL");
+const COLLECTIVE: Modifier = function(Aspect::Mode, |_| Some(".COLLECTIVE"), 0);
+const COLLECTIVE_TARGET: Operand = at(Slot::Target(Distance::Split));
+const SYNCS: Modifier = function(Aspect::Mode, |word| (word.bits(83, 2) == 2).then_some(".SYNCS"), 3 << 83);
 const IS_WARP_WORD: &[(Field, u64)] = &[(Field::new(28, 1), 1)];
 /// The work of a barrier of the CTA.
 const CTA_BARRIER: &[Modifier] = &[
@@ -106,17 +102,8 @@ const CTA_BARRIER: &[Modifier] = &[
 const THREADS: Operand = number(42, 12).shown(Shown::Where(|word| word.bits(42, 12) != 0 || word.bits(77, 3) == 1));
 /// The predicate that it reduces.
 const REDUCED: Operand = PS.shown(Shown::Present(|word| word.bits(77, 3) == 2));
-const CALL_RELATIVE: Modifier = text(".REL");
-const CALL_ABSOLUTE: Modifier = function(Aspect::Absolute, |_| Some(".ABS"), 0);
-/// Calls count the stack unless they say so.
-const NO_COUNT: Modifier = flag(Aspect::CallCount, 86, ".NOINC");
 const RANDOM: Modifier = flag(Aspect::Random, 86, ".RAND");
 const WARP: Modifier = flag(Aspect::Warp, 85, ".WARP");
-/// The addend of a call to a register's value, where there is one.
-const ABSOLUTE_OFFSET: Operand = OFFSET.shown(Shown::Where(|word| word.bits(34, 48) != 0));
-/// An address that the linker writes.
-const ABSOLUTE_TARGET: Operand = at(Slot::AbsoluteTarget(Field::new(34, 48)));
-
 /// A convergence barrier, or another word of a warp's state.
 const WARP_STATE: Operand = at(Slot::WarpState(Field::new(24, 5)));
 

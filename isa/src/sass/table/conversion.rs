@@ -85,8 +85,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::F2f, second_forms!(0x110), BETWEEN_FLOATS_MODIFIERS, FROM_FLOAT),
     Encoding::new(Opcode::Frnd, second_forms!(0x107), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
     Encoding::new(Opcode::Frnd, second_forms!(0x113), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
-    // Disassemblers print it from sm_80 on, and nothing of it for sm_75. Of what it has there (`.BF16`, `.RELU`, `.SATFINITE`,
-    // `.MERGE_C`), code for sm_75 has nothing.
+    // Disassemblers print it from sm_80 on, and nothing of it for sm_75.
     Encoding::new(
         Opcode::F2fp,
         second_forms!(0x03e),
@@ -94,5 +93,111 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, RA, b(Immediate::Single, Sign::None)],
     )
     .fixed(&[(Field::new(64, 8), 255)])
-    .since(75),
+    .between(75, 75),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, flag(Aspect::ResultType, 76, ".BF16"), text(".PACK_AB"), ROUNDING_OF_PAIR],
+        &[RD, RA, b(Immediate::Single, Sign::None)],
+    )
+    .fixed(&[(Field::new(64, 8), 255)])
+    .between(80, 86),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, flag(Aspect::ResultType, 76, ".BF16"), MERGE_C, ROUNDING_OF_PAIR],
+        &[RD, b(Immediate::Single, Sign::None), PART_OF_C],
+    )
+    .ignoring(24, 8)
+    .between(80, 86),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, PACKED_TYPE, text(".F32"), text(".PACK_AB"), ROUNDING_OF_PAIR],
+        &[RD, RA, b(Immediate::Single, Sign::None)],
+    )
+    .fixed(&[(Field::new(64, 8), 255)])
+    .since(89),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, PACKED_TYPE, text(".F32"), MERGE_C, ROUNDING_OF_PAIR],
+        &[RD, b(Immediate::Single, Sign::None), PART_OF_C],
+    )
+    .ignoring(24, 8)
+    .since(89),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, PACKED_TYPE, text(".F32"), PACK_AB_MERGE_C, ROUNDING_OF_PAIR],
+        &[RD, RA, b(Immediate::Single, Sign::None), PART_OF_C],
+    )
+    .since(89),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, PACKED_TYPE, text(".F32"), PACK_B, ROUNDING_OF_PAIR],
+        &[RD, b(Immediate::Single, Sign::None)],
+    )
+    .fixed(&[(Field::new(64, 8), 255)])
+    .ignoring(24, 8)
+    .since(89),
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[RELU, text(".F16"), choice(Aspect::SourceType, 73, 2, &[NO_SUCH, NO_SUCH, ".E5M2", ".E4M3"]), UNPACK_B],
+        &[RD, UNPACKED],
+    )
+    .fixed(&[(Field::new(64, 8), 255)])
+    .ignoring(24, 8)
+    .since(89),
+    Encoding::new(
+        Opcode::I2fp,
+        second_forms!(0x045),
+        &[text(".F32"), choice(Aspect::SourceType, 74, 1, &[".U32", ".S32"]), ROUNDING],
+        &[RD, b(Immediate::Bits, Sign::None)],
+    )
+    .fixed(&[(Field::new(75, 3), 2), (Field::new(84, 2), 2)])
+    .since(86),
+    // A conversion to bfloat16 has the type beside the others.
+    Encoding::new(
+        Opcode::F2f,
+        second_forms!(0x104),
+        &[
+            FLUSH,
+            function(Aspect::ResultType, |word| (word.bits(75, 3) == 4).then_some(".BF16"), 7 << 75),
+            function(Aspect::SourceType, |word| (word.bits(84, 2) == 2).then_some(".F32"), 3 << 84),
+            ROUNDING,
+        ],
+        &[RD, other(Immediate::Single, Sign::NegateAbsolute)],
+    )
+    .since(80),
 ];
+
+/// From Ampere on, a pair of singles may become other types, which may be limited, in other places of a register.
+const FINITE: Modifier = flag(Aspect::Saturate, 77, ".SATFINITE");
+const RELU: Modifier = flag(Aspect::Relu, 75, ".RELU");
+const PACKED_TYPE: Modifier = choice_2(
+    Aspect::ResultType,
+    Field::new(76, 1),
+    Field::new(86, 2),
+    &[".F16", ".BF16", NO_SUCH, ".TF32", ".E5M2", ".E4M3", NO_SUCH, NO_SUCH],
+);
+const PACKING: u128 = 1 << 78 | 3 << 89;
+const MERGE_C: Modifier = packing(|word| packing_of(word, 0b001).then_some(".MERGE_C"));
+const PACK_AB_MERGE_C: Modifier = packing(|word| packing_of(word, 0b101).then_some(".PACK_AB_MERGE_C"));
+const PACK_B: Modifier = packing(|word| packing_of(word, 0b011).then_some(".PACK_B"));
+const UNPACK_B: Modifier = packing(|word| packing_of(word, 0b010).then_some(".UNPACK_B"));
+const PART_OF_C: Operand =
+    source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
+/// Two bytes of a register that become halves.
+const UNPACKED: Operand = b(Immediate::Bits, Sign::None);
+
+const fn packing(text: fn(Word) -> Option<&'static str>) -> Modifier {
+    function(Aspect::Packing, text, PACKING)
+}
+
+/// Is it this way of packing? Bit 78, then bits 89 and 90.
+fn packing_of(word: Word, code: u64) -> bool {
+    word.bits(78, 1) | word.bits(89, 2) << 1 == code
+}

@@ -76,7 +76,18 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, at(Slot::Special)]),
     Encoding::new(Opcode::Cs2r, &[0x805], &[choice(Aspect::Size, 80, 1, &[".32", ""])], &[RD, at(Slot::Special)]),
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, at(Slot::Special)]),
-    Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).since(75),
+    Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).between(75, 89),
+    Encoding::new(Opcode::R2ur, &[0x2ca], &[flag(Aspect::Mode, 84, ".OR")], &[PD_IF_ANY, UD, a(Sign::None)]).since(90),
+    Encoding::new(
+        Opcode::Redux,
+        &[0x3c4],
+        &[
+            choice(Aspect::Operation, 78, 3, &["", ".OR", ".XOR", ".SUM", ".MIN", ".MAX"]),
+            flag(Aspect::Type, 73, ".S32"),
+        ],
+        &[UD, RA],
+    )
+    .since(80),
     Encoding::new(Opcode::Voteu, &[0x886], &[VOTE], &[UD.shown(Shown::Where(|word| word.bits(16, 6) != 63)), UPD, PS])
         .since(75),
 ];

@@ -2,12 +2,18 @@
 
 use super::slots::*;
 use crate::sass::aspect::Aspect;
-use crate::sass::encoding::{Encoding, Modifier, Operand};
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{Immediate, Role, Sign, SourcePlace, Suffix};
+use crate::sass::word::Field;
 
 const fn half(place: SourcePlace) -> Operand {
     source(place, Immediate::Halves, Sign::NegateAbsolute, Suffix::Halves)
+}
+
+/// The same, or two bfloat16 where the bit of the type is set.
+const fn typed(place: SourcePlace, bit: u8) -> Operand {
+    source(place, Immediate::HalvesOrBfloats(bit), Sign::NegateAbsolute, Suffix::Halves)
 }
 
 const A: Operand = half(SourcePlace::Register(24));
@@ -17,25 +23,93 @@ const B: Operand = half(SourcePlace::Role(Role::B));
 const C: Operand = half(SourcePlace::Role(Role::C));
 /// The second of two.
 const OTHER: Operand = half(SourcePlace::Exchanged);
+const TYPED_B: Operand = typed(SourcePlace::Role(Role::B), 85);
+const TYPED_C: Operand = typed(SourcePlace::Role(Role::C), 85);
+const TYPED: Operand = typed(SourcePlace::Exchanged, 85);
+const COMPARED: Operand = typed(SourcePlace::Exchanged, 65);
 
-const SINGLE_RESULT: Modifier = flag(Aspect::SingleResult, 78, ".F32");
+/// Sources of the multiply-add that runs on the pipe of matrices: signs, and always both halves.
+const fn whole(place: SourcePlace) -> Operand {
+    source(place, Immediate::Halves, Sign::NegateAbsolute, Suffix::BothHalves)
+}
+
+/// The result is a single.
+const RESULT: Modifier = flag(Aspect::ResultType, 78, ".F32");
+/// The same, or the operands are two bfloat16, from Ampere on.
+const TYPE: Modifier =
+    choice_2(Aspect::ResultType, Field::new(78, 1), Field::new(85, 1), &["", ".F32", ".BF16_V2", NO_SUCH]);
+const TYPE_OF_PRODUCT: Modifier = choice(Aspect::ResultType, 85, 1, &["", ".BF16_V2"]);
+const RELU: Modifier = flag(Aspect::Relu, 79, ".RELU");
+/// Where negative results become zero: whether they do.
+const RELU_IF: Operand = PS_IF_ANY.shown(Shown::Present(|word| word.bit(79)));
 const COMPARISON: Modifier = choice(Aspect::Comparison, 76, 4, COMPARISONS);
 const BOOLEAN_69: Modifier = choice(Aspect::Boolean, 69, 2, BOOLEANS);
+const BOTH_HALVES: Modifier = flag(Aspect::BothHalves, 71, ".H_AND");
+const AS_FLOAT: Modifier = flag(Aspect::BooleanFloat, 71, ".BF");
+const COMPARED_TYPE: Modifier = choice(Aspect::ResultType, 65, 1, &["", ".BF16_V2"]);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
-    Encoding::new(Opcode::Hadd2, all_forms!(0x030), &[SINGLE_RESULT, FLUSH, SATURATE], &[RD, A, OTHER]),
-    Encoding::new(Opcode::Hmul2, all_forms!(0x032), &[SINGLE_RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, OTHER]),
-    Encoding::new(Opcode::Hfma2, all_forms!(0x031), &[SINGLE_RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, B, C]),
+    Encoding::new(Opcode::Hadd2, all_forms!(0x030), &[RESULT, FLUSH, SATURATE], &[RD, A, OTHER]).until(75),
+    Encoding::new(Opcode::Hadd2, all_forms!(0x030), &[TYPE, FLUSH, SATURATE], &[RD, A, TYPED]).since(80),
+    Encoding::new(Opcode::Hmul2, all_forms!(0x032), &[RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, OTHER]).until(75),
+    Encoding::new(Opcode::Hmul2, all_forms!(0x032), &[TYPE_OF_PRODUCT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, TYPED])
+        .since(80),
+    Encoding::new(Opcode::Hfma2, all_forms!(0x031), &[RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, B, C]).until(75),
+    Encoding::new(
+        Opcode::Hfma2,
+        all_forms!(0x031),
+        &[TYPE, FLUSH_OF_PRODUCT, SATURATE, RELU],
+        &[RD, A, TYPED_B, TYPED_C, RELU_IF],
+    )
+    .since(80),
+    Encoding::new(
+        Opcode::Hfma2Mma,
+        all_forms!(0x035),
+        &[FLUSH_OF_PRODUCT, SATURATE, RELU],
+        &[
+            RD,
+            whole(SourcePlace::Register(24)),
+            whole(SourcePlace::Role(Role::B)),
+            whole(SourcePlace::Role(Role::C)),
+            RELU_IF,
+        ],
+    )
+    .since(80),
     Encoding::new(
         Opcode::Hsetp2,
         all_forms!(0x034),
-        &[COMPARISON, FLUSH, flag(Aspect::BothHalves, 71, ".H_AND"), BOOLEAN_69],
+        &[COMPARISON, FLUSH, BOTH_HALVES, BOOLEAN_69],
         &[PD, PD2, A, OTHER, PS],
-    ),
+    )
+    .until(75),
+    Encoding::new(
+        Opcode::Hsetp2,
+        all_forms!(0x034),
+        &[COMPARED_TYPE, COMPARISON, BOTH_HALVES, FLUSH, BOOLEAN_69],
+        &[PD, PD2, A, COMPARED, PS],
+    )
+    .since(80),
     Encoding::new(
         Opcode::Hset2,
         all_forms!(0x033),
-        &[flag(Aspect::BooleanFloat, 71, ".BF"), COMPARISON, FLUSH, BOOLEAN_69],
-        &[RD, A, OTHER, PS],
-    ),
+        &[AS_FLOAT, COMPARED_TYPE, COMPARISON, FLUSH, BOOLEAN_69],
+        &[RD, A, COMPARED, PS],
+    )
+    .since(80),
+    Encoding::new(Opcode::Hset2, all_forms!(0x033), &[AS_FLOAT, COMPARISON, FLUSH, BOOLEAN_69], &[RD, A, OTHER, PS])
+        .until(75),
+    Encoding::new(
+        Opcode::Hmnmx2,
+        all_forms!(0x040),
+        &[TYPE, FLUSH, flag(Aspect::Nan, 81, ".NAN")],
+        &[RD, A, TYPED, PS],
+    )
+    .between(80, 80),
+    Encoding::new(
+        Opcode::Hmnmx2,
+        all_forms!(0x040),
+        &[TYPE, FLUSH, flag(Aspect::Nan, 81, ".NAN"), flag(Aspect::ExclusiveSign, 82, ".XORSIGN")],
+        &[RD, A, TYPED, PS],
+    )
+    .since(86),
 ];

@@ -12,6 +12,7 @@ const PLAIN: AddressForm = AddressForm {
     offset: Field::new(40, 24),
     uniform: None,
     width: RegisterWidth::Unsaid,
+    descriptor: None,
     has_scale: false,
 };
 const fn address(form: AddressForm) -> Operand {
@@ -21,9 +22,9 @@ const fn address(form: AddressForm) -> Operand {
 /// A register and an offset.
 const AT: Operand = address(PLAIN);
 /// With a uniform register in bits 32 to 37, for loads.
-const AT_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), width: RegisterWidth::Bit90, ..PLAIN });
+const AT_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), width: RegisterWidth::Bit(90), ..PLAIN });
 /// With a uniform register in bits 64 to 69, for everything that has data in bits 32 to 39.
-const AT_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Bit90, ..PLAIN });
+const AT_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Bit(90), ..PLAIN });
 /// Shared memory: the register may be scaled.
 const AT_SHARED: Operand = address(AddressForm { has_scale: true, ..PLAIN });
 const AT_SHARED_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), has_scale: true, ..PLAIN });
@@ -55,16 +56,19 @@ const FETCHED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDER, SCOP
 const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", NO_SUCH]);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
-    Encoding::new(Opcode::Ldg, &[0x381], GLOBAL, &[LOADED, RD, AT]),
-    Encoding::new(Opcode::Ldg, &[0x381], FETCHED, &[LOADED, RD, AT, ZERO_UNLESS]).since(75),
-    Encoding::new(Opcode::Ldg, &[0x981], FETCHED, &[LOADED, RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75),
-    Encoding::new(Opcode::Stg, &[0x386], STORED, &[AT, RB]),
-    Encoding::new(Opcode::Stg, &[0x986], STORED, &[AT_UNIFORM_STORE, RB]).fixed(&[(Field::new(72, 1), 1)]).since(75),
-    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC]),
-    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC, ZERO_UNLESS]).since(75),
-    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75),
-    Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]),
-    Encoding::new(Opcode::St, &[0x985], STORED, &[AT_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(Opcode::Ldg, &[0x381], GLOBAL, &[LOADED, RD, AT]).until(75),
+    Encoding::new(Opcode::Ldg, &[0x381], FETCHED, &[LOADED, RD, AT, ZERO_UNLESS]).since(75).until(75),
+    Encoding::new(Opcode::Ldg, &[0x981], FETCHED, &[LOADED, RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75).until(75),
+    Encoding::new(Opcode::Stg, &[0x386], STORED, &[AT, RB]).until(75),
+    Encoding::new(Opcode::Stg, &[0x986], STORED, &[AT_UNIFORM_STORE, RB])
+        .fixed(&[(Field::new(72, 1), 1)])
+        .since(75)
+        .until(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC]).until(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC, ZERO_UNLESS]).since(75).until(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75).until(75),
+    Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]).until(75),
+    Encoding::new(Opcode::St, &[0x985], STORED, &[AT_UNIFORM_STORE, RB]).since(75).until(75),
     Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT]),
     Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT_SHARED]).since(75),
     Encoding::new(Opcode::Lds, &[0x984], &[flag(Aspect::Mode, 76, ".U"), SIZE], &[RD, AT_SHARED_UNIFORM_LOAD])
@@ -85,7 +89,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT]).since(75),
     Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT_LOCAL_UNIFORM_LOAD]).since(75),
     Encoding::new(Opcode::Atomg, &[0x3a8], &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB])
-        .fixed(EVICT_NORMAL_NO_RC),
+        .fixed(EVICT_NORMAL_NO_RC)
+        .until(75),
     Encoding::new(
         Opcode::Atomg,
         &[0x9a8],
@@ -94,11 +99,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(EVICT_NORMAL)
     .ignoring(70, 2)
-    .since(75),
+    .since(75)
+    .until(75),
     Encoding::new(Opcode::Atomg, &[0x3a9], &[EXTENDED, CAS, SWAP_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB, RC])
-        .fixed(EVICT_NORMAL),
+        .fixed(EVICT_NORMAL)
+        .until(75),
     Encoding::new(Opcode::Atom, &[0x38a], &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB])
-        .fixed(EVICT_NORMAL_NO_RC),
+        .fixed(EVICT_NORMAL_NO_RC)
+        .until(75),
     Encoding::new(
         Opcode::Atom,
         &[0x98a],
@@ -107,14 +115,17 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(EVICT_NORMAL)
     .ignoring(70, 2)
-    .since(75),
+    .since(75)
+    .until(75),
     Encoding::new(Opcode::Atom, &[0x38b], &[EXTENDED, CAS, SWAP_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB, RC])
-        .fixed(EVICT_NORMAL),
-    Encoding::new(Opcode::Red, &[0x98e], REDUCTION, &[AT, RB]).fixed(EVICT_NORMAL),
+        .fixed(EVICT_NORMAL)
+        .until(75),
+    Encoding::new(Opcode::Red, &[0x98e], REDUCTION, &[AT, RB]).fixed(EVICT_NORMAL).until(75),
     Encoding::new(Opcode::Red, &[0x98e], REDUCTION, &[AT_UNIFORM_STORE, RB])
         .fixed(EVICT_NORMAL)
         .ignoring(70, 2)
-        .since(75),
+        .since(75)
+        .until(75),
     Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT, RB]).fixed(NO_RC),
     Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED, RB]).fixed(NO_RC).since(75),
     Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(75),
@@ -131,6 +142,11 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, AT_SHARED, RB, RC],
     )
     .since(75),
+    // Barriers in shared memory, and counters: their numbers are in the word.
+    Encoding::new(Opcode::Atoms, &[0xf8c], &[SHARED_COUNT], &[RD, AT_SHARED_UNIFORM_STORE]).between(80, 89),
+    Encoding::new(Opcode::Atoms, &[0xf8c], &[HOPPER_SHARED_COUNT], &[RD, AT_SHARED_UNIFORM_STORE]).since(90),
+    Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED, RB]).ignoring(64, 8).since(80),
+    Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(80),
     Encoding::new(
         Opcode::Membar,
         &[0x992],
@@ -166,6 +182,26 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]),
     Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).since(75),
 ];
+
+/// `POPC.INC.32` counts lanes; an arrival has 64 bits.
+const SHARED_COUNT: Modifier = function(
+    Aspect::Operation,
+    |word| match (word.bits(87, 4), word.bits(73, 3)) {
+        (10, 0) => Some(".POPC.INC.32"),
+        (9, 2) => Some(".ARRIVE.64"),
+        _ => None,
+    },
+    0xf << 87 | 7 << 73,
+);
+
+const HOPPER_SHARED_COUNT: Modifier = function(
+    Aspect::Operation,
+    |word| match (word.bits(87, 4), word.bits(73, 3)) {
+        (11, 0) => Some(".POPC.INC.32"),
+        _ => None,
+    },
+    0xf << 87 | 7 << 73,
+);
 
 /// How matrices are stored, and how many there are.
 const MATRICES: &[Modifier] = &[

@@ -1,14 +1,17 @@
-//! The encodings of Volta and Turing, by their work.
+//! The encodings of Volta to Hopper, by their work.
 //!
 //! Own findings, from the output of disassemblers for words of ours and for the code of public programs; the columns of bits are in
 //! `encoding.rs`. A row is added here and found by its codes at once.
 
+mod asynchronous;
 mod control;
 mod conversion;
 mod double;
 mod exchange;
+mod global;
 mod half;
 mod integer;
+mod jumps;
 mod memory;
 mod single;
 mod slots;
@@ -29,7 +32,11 @@ pub(super) const TABLES: &[&[Encoding]] = &[
     conversion::ENCODINGS,
     exchange::ENCODINGS,
     memory::ENCODINGS,
+    global::ENCODINGS,
+    asynchronous::ENCODINGS,
     control::ENCODINGS,
+    jumps::ENCODINGS,
+    jumps::OF_HOPPER,
     tensor::ENCODINGS,
     texture::ENCODINGS,
     uniform::ENCODINGS,

@@ -28,6 +28,7 @@ fn swizzle(word: Word) -> String {
     (0..4).rev().map(|lane| ["PP", "PN", "NP", "ZP"][word.bits(32 + 2 * lane, 2) as usize]).collect()
 }
 
+const NAN: Modifier = flag(Aspect::Nan, 81, ".NAN");
 const SCALE: Modifier = choice(Aspect::Scale, 84, 3, &[NO_SUCH, ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"]);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
@@ -52,6 +53,15 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     ),
     Encoding::new(Opcode::Fsel, second_forms!(0x008), &[FLUSH], &[RD, a(FLOAT), b(SINGLE, FLOAT), PS]),
     Encoding::new(Opcode::Fmnmx, second_forms!(0x009), &[FLUSH], &[RD, a(FLOAT), b(SINGLE, FLOAT), PS]),
+    Encoding::new(Opcode::Fmnmx, second_forms!(0x009), &[FLUSH, NAN], &[RD, a(FLOAT), b(SINGLE, FLOAT), PS])
+        .between(80, 80),
+    Encoding::new(
+        Opcode::Fmnmx,
+        second_forms!(0x009),
+        &[FLUSH, NAN, flag(Aspect::ExclusiveSign, 82, ".XORSIGN")],
+        &[RD, a(FLOAT), b(SINGLE, FLOAT), PS],
+    )
+    .since(86),
     Encoding::new(Opcode::Fchk, second_forms!(0x102), &[], &[PD, a(FLOAT), b(SINGLE, FLOAT)]),
     Encoding::new(
         Opcode::Fset,

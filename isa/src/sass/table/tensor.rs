@@ -2,9 +2,9 @@
 
 use super::slots::*;
 use crate::sass::aspect::Aspect;
-use crate::sass::encoding::{Encoding, NO_SUCH, Operand};
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{Immediate, Sign, SourcePlace, Suffix};
+use crate::sass::slot::{Immediate, Sign, Slot, SourcePlace, Suffix};
 use crate::sass::word::{Field, Word};
 
 /// A matrix in registers, stored by rows or by columns, as a bit says.
@@ -36,6 +36,45 @@ fn integer_matrices(word: Word) -> Option<&'static str> {
     }
 }
 
+/// Half of the elements of the first matrix are stored: which ones is in a register, of some of the lanes.
+const SPARSE: Modifier = text(".SP");
+const METADATA: Operand = register(40, Sign::None);
+const SELECTOR: Operand = number(48, 2);
+
+/// The sizes of the matrices of a product, from Ampere on. The text names the tile; how many elements a row of the first matrix has
+/// follows from it and the type.
+const SHAPE: Modifier =
+    choice_2(Aspect::Shape, Field::new(75, 1), Field::new(78, 1), &[".1688", ".16816", ".1684", NO_SUCH]);
+const SPARSE_SHAPE: Modifier =
+    choice_2(Aspect::Shape, Field::new(75, 1), Field::new(78, 1), &[".1688", ".16816", NO_SUCH, ".16832"]);
+const ACCUMULATOR: Modifier = choice(Aspect::ResultType, 76, 1, &[".F16", ".F32"]);
+const FACTORS: Modifier = choice(Aspect::SourceType, 82, 2, &["", ".BF16", ".TF32", NO_SUCH]);
+
+const INTEGER_SHAPE: Modifier = choice_2(
+    Aspect::Shape,
+    Field::new(75, 1),
+    Field::new(85, 2),
+    &[".8816", NO_SUCH, ".8832", NO_SUCH, ".16816", ".16832", ".16864", NO_SUCH],
+);
+const SPARSE_INTEGER_SHAPE: Modifier = choice_2(
+    Aspect::Shape,
+    Field::new(75, 1),
+    Field::new(85, 2),
+    &[NO_SUCH, NO_SUCH, NO_SUCH, ".8864", NO_SUCH, ".16832", ".16864", ".168128"],
+);
+const INTEGERS: &[&str] = &[".U8", ".S8", ".U4", ".S4"];
+const FIRST_INTEGER: Modifier = choice_2(Aspect::FirstType, Field::new(76, 1), Field::new(83, 1), INTEGERS);
+const SECOND_INTEGER: Modifier = choice_2(Aspect::SecondType, Field::new(78, 1), Field::new(84, 1), INTEGERS);
+const LIMITED: Modifier = flag(Aspect::Saturate, 82, ".SAT");
+
+const BYTE_FLOATS: &[&str] = &[".E4M3", ".E5M2"];
+
+/// A predicate of Hopper's products, where it is not the one that is always true: without it, the accumulator counts as zero.
+const ACCUMULATES: Operand =
+    at(Slot::InvertedUniformPredicateSource(87)).shown(Shown::Where(|word| word.bits(87, 4) != 0));
+
+const DOUBLE: Sign = Sign::NegateAbsolute;
+
 pub(super) const ENCODINGS: &[Encoding] = &[
     // Volta: a quarter of the product of 8x8x4 matrices of each group of eight lanes.
     Encoding::new(
@@ -53,32 +92,123 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             flag(Aspect::Saturate, 77, ".SATFINITE"),
         ],
         &[RD, A, B, RC],
-    ),
+    )
+    .until(75),
     // Turing: the product of a whole warp.
     Encoding::new(
         Opcode::Hmma,
         &[0x23c],
         &[
             choice_2(Aspect::Shape, Field::new(78, 1), Field::new(75, 1), &[".1688", ".1684", NO_SUCH, NO_SUCH]),
-            choice(Aspect::Type, 76, 1, &[".F16", ".F32"]),
+            ACCUMULATOR,
             flag(Aspect::Saturate, 77, ".SATFINITE"),
         ],
         &[RD, a(Sign::Negate), register(32, Sign::Negate), RC],
     )
-    .since(75),
+    .between(75, 75),
     Encoding::new(
         Opcode::Imma,
         &[0x237],
-        &[
-            function(Aspect::Shape, integer_matrices, Field::new(76, 4).mask() | Field::new(83, 3).mask()),
-            flag(Aspect::Saturate, 82, ".SAT"),
-        ],
+        &[function(Aspect::Shape, integer_matrices, Field::new(76, 4).mask() | Field::new(83, 3).mask()), LIMITED],
         &[RD, ROWS, COLUMNS, RC],
     )
     .fixed(BY_COLUMNS)
-    .since(75),
+    .between(75, 75),
     Encoding::new(Opcode::Bmma, &[0x23d], &[text(".88128.XOR.POPC")], &[RD, ROWS, COLUMNS, RC])
         .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
-        .since(75),
+        .between(75, 75),
     Encoding::new(Opcode::Movm, &[0x23a], &[text(".16.MT88")], &[RD, RA]).since(75),
+    // Ampere.
+    Encoding::new(
+        Opcode::Hmma,
+        &[0x23c],
+        &[SHAPE, ACCUMULATOR, FACTORS],
+        &[RD, a(Sign::Negate), register(32, Sign::Negate), RC],
+    )
+    .between(80, 89),
+    Encoding::new(
+        Opcode::Hmma,
+        &[0x23c],
+        &[SHAPE, ACCUMULATOR, FACTORS],
+        &[RD, a(Sign::Negate), register(32, Sign::Negate), RC, ACCUMULATES],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Hmma,
+        &[0x23c],
+        &[SPARSE, SPARSE_SHAPE, ACCUMULATOR, FACTORS],
+        &[RD, a(Sign::Negate), register(32, Sign::Negate), RC, METADATA, SELECTOR],
+    )
+    .fixed(&[(Field::new(73, 1), 1)])
+    .since(80),
+    Encoding::new(
+        Opcode::Imma,
+        &[0x237],
+        &[INTEGER_SHAPE, FIRST_INTEGER, SECOND_INTEGER, LIMITED],
+        &[RD, ROWS, COLUMNS, RC],
+    )
+    .fixed(BY_COLUMNS)
+    .since(80),
+    Encoding::new(
+        Opcode::Imma,
+        &[0x237],
+        &[SPARSE, SPARSE_INTEGER_SHAPE, FIRST_INTEGER, SECOND_INTEGER, LIMITED],
+        &[RD, ROWS, COLUMNS, RC, METADATA, SELECTOR],
+    )
+    .fixed(&[(Field::new(74, 1), 1), (Field::new(72, 1), 1)])
+    .since(80),
+    Encoding::new(
+        Opcode::Bmma,
+        &[0x23d],
+        &[
+            choice(Aspect::Shape, 75, 2, &[".88128", ".168128", ".168256", NO_SUCH]),
+            choice(Aspect::Operation, 78, 1, &[".XOR", ".AND"]),
+            text(".POPC"),
+        ],
+        &[RD, ROWS, COLUMNS, RC],
+    )
+    .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+    .since(80),
+    Encoding::new(
+        Opcode::Dmma,
+        &[0x23f],
+        &[text(".884"), ROUNDING],
+        &[RD, a(DOUBLE), register(32, DOUBLE), register(64, DOUBLE)],
+    )
+    .between(80, 89),
+    Encoding::new(
+        Opcode::Dmma,
+        &[0x23f],
+        &[choice(Aspect::Shape, 76, 2, &[".8x8x4", ".16x8x4", ".16x8x8", ".16x8x16"]), ROUNDING],
+        &[RD, a(DOUBLE), register(32, DOUBLE), register(64, DOUBLE), ACCUMULATES],
+    )
+    .since(90),
+    // Ada.
+    Encoding::new(
+        Opcode::Qmma,
+        &[0x27a],
+        &[
+            choice(Aspect::Shape, 75, 2, &[".16816", ".16832", NO_SUCH, NO_SUCH]),
+            choice(Aspect::ResultType, 77, 1, &[".F16", ".F32"]),
+            choice(Aspect::FirstType, 78, 1, BYTE_FLOATS),
+            choice(Aspect::SecondType, 79, 1, BYTE_FLOATS),
+        ],
+        &[RD, ROWS, COLUMNS, RC, ACCUMULATES],
+    )
+    .fixed(BY_COLUMNS)
+    .between(89, 89),
+    Encoding::new(
+        Opcode::Qmma,
+        &[0x27a],
+        &[
+            SPARSE,
+            choice(Aspect::Shape, 75, 2, &[NO_SUCH, NO_SUCH, ".16864", NO_SUCH]),
+            choice(Aspect::ResultType, 77, 1, &[".F16", ".F32"]),
+            choice(Aspect::FirstType, 78, 1, BYTE_FLOATS),
+            choice(Aspect::SecondType, 79, 1, BYTE_FLOATS),
+        ],
+        &[RD, ROWS, COLUMNS, RC, METADATA, SELECTOR],
+    )
+    .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+    .between(89, 89),
 ];

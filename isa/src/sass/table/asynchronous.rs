@@ -1,0 +1,127 @@
+//! Copies that go on while the warp does: from device memory to shared memory, in groups or with a barrier.
+
+use super::slots::*;
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
+use crate::sass::opcode::Opcode;
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
+use crate::sass::word::Field;
+
+/// The place in shared memory.
+const TO: AddressForm = AddressForm {
+    register: 16,
+    offset: Field::new(44, 20),
+    uniform: None,
+    width: RegisterWidth::Unsaid,
+    descriptor: None,
+    has_scale: false,
+};
+const TO_REGISTER: Operand = at(Slot::Address(TO));
+const TO_UNIFORM: Operand = at(Slot::Address(AddressForm { uniform: Some(64), ..TO }));
+
+/// The place in device memory.
+const FROM: AddressForm = AddressForm { register: 24, offset: Field::new(32, 12), width: RegisterWidth::Wide, ..TO };
+
+/// Its uniform registers are a descriptor, or are added.
+const fn from(shown: Option<u8>) -> Operand {
+    let descriptor = Some(Descriptor { register: 64, is_next: false, bit: 76, shown });
+    at(Slot::Address(AddressForm { uniform: Some(64), descriptor, ..FROM }))
+}
+
+/// Beside a place in shared memory with a uniform register, the next registers may be its descriptor.
+const fn from_next(shown: Option<u8>) -> Operand {
+    let descriptor = Some(Descriptor { register: 64, is_next: true, bit: 76, shown });
+    at(Slot::Address(AddressForm { descriptor, ..FROM }))
+}
+
+/// Where it is false, nothing is copied, or zeros.
+const CONDITION: Operand = PS.shown(Shown::Where(|word| word.bits(87, 4) != 7));
+
+const COPY: &[Modifier] = &[
+    EXTENDED,
+    choice(Aspect::Bypass, 81, 1, &[".BYPASS", ""]),
+    EVICTION,
+    choice(Aspect::Prefetch, 71, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]),
+    choice(Aspect::Size, 73, 3, &[NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, "", ".64", ".128", NO_SUCH]),
+    flag(Aspect::ZeroFill, 82, ".ZFILL"),
+    choice(
+        Aspect::Order,
+        77,
+        4,
+        &[
+            "",
+            ".CONSTANT",
+            ".CONSTANT",
+            ".CONSTANT",
+            ".CONSTANT",
+            ".MMIO",
+            "",
+            ".MMIO",
+            ".MMIO",
+            ".CONSTANT",
+            ".MMIO",
+            ".CONSTANT",
+            ".MMIO",
+            ".CONSTANT",
+            ".CONSTANT",
+            ".CONSTANT",
+        ],
+    ),
+    choice(
+        Aspect::Scope,
+        77,
+        4,
+        &[
+            "",
+            ".PRIVATE",
+            ".CTA",
+            ".CTA.PRIVATE",
+            "",
+            ".CTA",
+            ".GPU.PRIVATE",
+            ".CTA.PRIVATE",
+            ".SM",
+            ".SM",
+            ".VC",
+            ".SM.PRIVATE",
+            ".GPU",
+            ".VC",
+            ".VC.PRIVATE",
+            ".GPU",
+        ],
+    ),
+];
+const FETCHES: &[(Field, u64)] = &[(Field::new(70, 1), 1)];
+
+/// A barrier in shared memory.
+const BARRIER: Operand = at(Slot::Address(AddressForm {
+    register: 24,
+    offset: Field::new(40, 24),
+    uniform: Some(64),
+    width: RegisterWidth::Unsaid,
+    descriptor: None,
+    has_scale: false,
+}));
+
+pub(super) const ENCODINGS: &[Encoding] = &[
+    Encoding::new(Opcode::Ldgsts, &[0xfae], COPY, &[TO_REGISTER, from(Some(101)), CONDITION])
+        .fixed(FETCHES)
+        .between(80, 89),
+    Encoding::new(Opcode::Ldgsts, &[0xfae], COPY, &[TO_REGISTER, from(None), CONDITION]).fixed(FETCHES).since(90),
+    Encoding::new(Opcode::Ldgsts, &[0xdae], COPY, &[TO_UNIFORM, from_next(Some(101)), CONDITION])
+        .fixed(FETCHES)
+        .between(80, 89),
+    Encoding::new(Opcode::Ldgsts, &[0xdae], COPY, &[TO_UNIFORM, from_next(None), CONDITION]).fixed(FETCHES).since(90),
+    Encoding::new(Opcode::Ldgdepbar, &[0x9af], &[], &[]).since(80),
+    Encoding::new(Opcode::Arrives, &[0x9b0], &[text(".LDGSTSBAR"), text(".64")], &[BARRIER])
+        .fixed(&[(Field::new(73, 3), 5)])
+        .between(80, 89),
+    Encoding::new(
+        Opcode::Arrives,
+        &[0x9b0],
+        &[text(".LDGSTSBAR"), text(".64"), choice(Aspect::Mode, 70, 2, &["", ".ARVCNT", NO_SUCH, ".TRANSCNT"])],
+        &[BARRIER],
+    )
+    .fixed(&[(Field::new(73, 3), 5)])
+    .since(90),
+];

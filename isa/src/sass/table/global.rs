@@ -1,0 +1,233 @@
+//! Accesses to device memory and by generic addresses, from Ampere on. Uniform registers may describe the memory there, and one field says
+//! order and scope together.
+
+use super::slots::*;
+use crate::sass::aspect::Aspect;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
+use crate::sass::opcode::Opcode;
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
+use crate::sass::word::Field;
+
+const PLAIN: AddressForm = AddressForm {
+    register: 24,
+    offset: Field::new(40, 24),
+    uniform: None,
+    width: RegisterWidth::Unsaid,
+    descriptor: None,
+    has_scale: false,
+};
+
+/// An address with uniform registers.
+const fn described(uniform: u8, width: u8, bit: u8, shown: Option<u8>) -> AddressForm {
+    AddressForm {
+        uniform: Some(uniform),
+        width: RegisterWidth::Bit(width),
+        descriptor: Some(Descriptor { register: uniform, is_next: false, bit, shown }),
+        ..PLAIN
+    }
+}
+
+const fn address(form: AddressForm) -> Operand {
+    at(Slot::Address(form))
+}
+
+const AT: Operand = address(PLAIN);
+/// Generic addresses have their offset lower.
+const AT_GENERIC: Operand = address(AddressForm { offset: Field::new(32, 32), ..PLAIN });
+
+/// The addresses of loads, of stores, of atomics and of reductions. The text of Ampere has their descriptor where bit 101 is set.
+const AMPERE: [Operand; 4] = addresses(Some(101));
+/// The text of Hopper always has it.
+const HOPPER: [Operand; 4] = addresses(None);
+
+const fn addresses(shown: Option<u8>) -> [Operand; 4] {
+    [
+        address(described(32, 90, 76, shown)),
+        address(described(64, 90, 76, shown)),
+        // Atomics have their operation where others have the width.
+        address(described(64, 70, 71, shown)),
+        address(described(64, 90, 71, shown)),
+    ]
+}
+
+/// A predicate beside the guard: where it is false, the destination becomes zero without an access.
+const ZERO_UNLESS: Operand = at(Slot::InvertedPredicateSource(64)).shown(Shown::Where(|word| word.bits(64, 4) != 0));
+
+/// Order and scope of loads.
+const LOAD_ORDER: Modifier = choice(
+    Aspect::Order,
+    77,
+    4,
+    &[
+        "",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".STRONG",
+        ".STRONG",
+        ".STRONG",
+        ".MMIO",
+        ".CONSTANT",
+        ".STRONG",
+        ".CONSTANT",
+        ".MMIO",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+    ],
+);
+const LOAD_SCOPE: Modifier = choice(
+    Aspect::Scope,
+    77,
+    4,
+    &[
+        "",
+        ".PRIVATE",
+        ".CTA",
+        ".CTA.PRIVATE",
+        "",
+        ".SM",
+        ".GPU.PRIVATE",
+        ".GPU",
+        ".GPU",
+        ".SM",
+        ".SYS",
+        ".SM.PRIVATE",
+        ".SYS",
+        ".VC",
+        ".VC.PRIVATE",
+        ".GPU",
+    ],
+);
+/// Of stores and atomics: a load of constants has no counterpart.
+const STORE_ORDER: Modifier = choice(
+    Aspect::Order,
+    77,
+    4,
+    &[
+        "", NO_SUCH, NO_SUCH, NO_SUCH, ".STRONG", ".STRONG", ".STRONG", ".STRONG", ".MMIO", NO_SUCH, ".STRONG",
+        NO_SUCH, ".MMIO", NO_SUCH, NO_SUCH, NO_SUCH,
+    ],
+);
+const STORE_SCOPE: Modifier = choice(
+    Aspect::Scope,
+    77,
+    4,
+    &[
+        "",
+        NO_SUCH,
+        NO_SUCH,
+        NO_SUCH,
+        ".SM.PRIVATE",
+        ".SM",
+        ".GPU.PRIVATE",
+        ".GPU",
+        ".GPU",
+        NO_SUCH,
+        ".SYS",
+        NO_SUCH,
+        ".SYS",
+        NO_SUCH,
+        NO_SUCH,
+        NO_SUCH,
+    ],
+);
+const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]);
+const SIZE: Modifier = choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", NO_SUCH]);
+
+const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, LOAD_ORDER, LOAD_SCOPE];
+const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, STORE_SCOPE];
+
+const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD"];
+const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
+const REDUCTION: Modifier = choice(Aspect::Operation, 87, 3, OPERATIONS);
+const CAS: Modifier = choice(Aspect::Operation, 87, 1, &[".CAS", ".CAST"]);
+/// Ampere's atomics have one field for all types.
+const AMPERE_TYPE: Modifier =
+    choice(Aspect::Type, 73, 4, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN"]);
+/// Hopper's atomics of integers, and of floats, have opcodes of their own.
+const INTEGER_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", ".S32", ".64", ".S64", ".128"]);
+const FLOAT_TYPE: Modifier = choice(
+    Aspect::Type,
+    73,
+    4,
+    &[
+        ".F16x2.RN",
+        ".F16x4.RN",
+        ".F16x8.RN",
+        ".BF16x2.RN",
+        ".BF16x4.RN",
+        ".BF16x8.RN",
+        NO_SUCH,
+        NO_SUCH,
+        NO_SUCH,
+        ".F32.FTZ.RN",
+        ".F32x2.FTZ.RN",
+        ".F32x4.FTZ.RN",
+        ".F32.RN",
+        ".F32x2.RN",
+        ".F32x4.RN",
+        ".F64.RN",
+    ],
+);
+const FLOAT_OPERATION: Modifier = choice(Aspect::Operation, 88, 2, &[".ADD", ".MIN", ".MAX", NO_SUCH]);
+const SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 4, &["", NO_SUCH, ".64"]);
+const HOPPER_SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".64", NO_SUCH, ".128"]);
+
+/// An atomic with an operation and a type.
+macro_rules! atomic {
+    ($operation:ident, $type:ident) => {
+        &[EXTENDED, $operation, EVICTION, $type, STORE_ORDER, STORE_SCOPE]
+    };
+}
+
+/// A third register that is not there.
+const NO_RC: &[(Field, u64)] = &[(Field::new(64, 8), 255)];
+/// Set in every word with uniform registers.
+const IS_EXTENDED: &[(Field, u64)] = &[(Field::new(72, 1), 1)];
+
+pub(super) const ENCODINGS: &[Encoding] = &[
+    Encoding::new(Opcode::Ldg, &[0x381], LOADED, &[PD_IF_ANY, RD, AT, ZERO_UNLESS]).since(80),
+    Encoding::new(Opcode::Ldg, &[0x981], LOADED, &[PD_IF_ANY, RD, AMPERE[0], ZERO_UNLESS]).between(80, 89),
+    Encoding::new(Opcode::Ldg, &[0x981], LOADED, &[PD_IF_ANY, RD, HOPPER[0], ZERO_UNLESS]).since(90),
+    Encoding::new(Opcode::Stg, &[0x386], STORED, &[AT, RB]).since(80),
+    Encoding::new(Opcode::Stg, &[0x986], STORED, &[AMPERE[1], RB]).fixed(IS_EXTENDED).between(80, 89),
+    Encoding::new(Opcode::Stg, &[0x986], STORED, &[HOPPER[1], RB]).fixed(IS_EXTENDED).since(90),
+    Encoding::new(Opcode::Ld, &[0x980], LOADED, &[RD, AT_GENERIC, ZERO_UNLESS]).since(80),
+    Encoding::new(Opcode::Ld, &[0x980], LOADED, &[RD, AMPERE[0], ZERO_UNLESS]).between(80, 89),
+    Encoding::new(Opcode::Ld, &[0x980], LOADED, &[RD, HOPPER[0], ZERO_UNLESS]).since(90),
+    Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]).since(80),
+    Encoding::new(Opcode::St, &[0x985], STORED, &[AMPERE[1], RB]).fixed(IS_EXTENDED).between(80, 89),
+    Encoding::new(Opcode::St, &[0x985], STORED, &[HOPPER[1], RB]).fixed(IS_EXTENDED).since(90),
+    // Atomics of Ampere.
+    Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AT, RB])
+        .fixed(NO_RC)
+        .between(80, 89),
+    Encoding::new(Opcode::Atomg, &[0x9a8], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AMPERE[2], RB]).between(80, 89),
+    Encoding::new(Opcode::Atomg, &[0x3a9], atomic!(CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
+    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).between(80, 89),
+    Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AMPERE[2], RB]).between(80, 89),
+    Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
+    Encoding::new(Opcode::Red, &[0x98e], atomic!(REDUCTION, AMPERE_TYPE), &[AT, RB]).ignoring(70, 1).between(80, 89),
+    Encoding::new(Opcode::Red, &[0x98e], atomic!(REDUCTION, AMPERE_TYPE), &[AMPERE[3], RB])
+        .ignoring(70, 1)
+        .between(80, 89),
+    // Atomics of Hopper.
+    Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).since(90),
+    Encoding::new(Opcode::Atomg, &[0x9a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
+    Encoding::new(Opcode::Atomg, &[0x3a3], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, AT, RB])
+        .fixed(NO_RC)
+        .since(90),
+    Encoding::new(Opcode::Atomg, &[0x9a3], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
+    Encoding::new(Opcode::Atomg, &[0x3a9], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
+    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).since(90),
+    Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
+    Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
+    Encoding::new(Opcode::Redg, &[0x98e], atomic!(REDUCTION, INTEGER_TYPE), &[AT, RB]).ignoring(70, 1).since(90),
+    Encoding::new(Opcode::Redg, &[0x98e], atomic!(REDUCTION, INTEGER_TYPE), &[HOPPER[3], RB]).ignoring(70, 1).since(90),
+    Encoding::new(Opcode::Redg, &[0x9a6], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[AT, RB]).ignoring(70, 1).since(90),
+    Encoding::new(Opcode::Redg, &[0x9a6], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[HOPPER[3], RB])
+        .ignoring(70, 1)
+        .since(90),
+];
