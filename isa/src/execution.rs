@@ -349,7 +349,7 @@ pub enum Effect {
         groups: Option<u32>,
     },
     /// When the copies so far have come, the lanes of the access arrive at the `mbarrier` objects at its addresses.
-    CopyArrive,
+    CopyArrive(BarrierOperation),
     /// Nothing happened: repeat the step in the next window.
     Retry,
     /// The warp cannot go on.

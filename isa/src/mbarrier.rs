@@ -30,6 +30,8 @@ pub enum BarrierOperation {
     Complete,
     /// An arrival that will follow: the phase waits for one more.
     Pend,
+    /// An arrival at an object that machine code of Ampere made; see [`arrive_of_ampere`].
+    ArriveOfAmpere,
 }
 
 const COUNT: u64 = (1 << 20) - 1;
@@ -58,12 +60,24 @@ pub fn update(operation: BarrierOperation, object: u64, operand: u64, replacemen
         }
         BarrierOperation::Expect => bytes = bytes.wrapping_add(operand) & BYTES,
         BarrierOperation::Complete => bytes = bytes.wrapping_sub(operand) & BYTES,
+        BarrierOperation::ArriveOfAmpere => return arrive_of_ampere(object),
         BarrierOperation::Pend => return object & !COUNT | pending.wrapping_add(1) & COUNT,
     }
     if pending == 0 && bytes == 0 {
         return next | next << NEXT_SHIFT | phase ^ PHASE;
     }
     pending | next << NEXT_SHIFT | bytes << BYTES_SHIFT | phase
+}
+
+/// The object after an arrival, in the format that machine code of Ampere gives it (own finding from the code that makes and asks objects).
+/// The upper word counts arrivals up to the change of its highest bit, the parity of the phase; then it begins again at as many below that
+/// change as the lower word is below `0x4000_0000`.
+fn arrive_of_ampere(object: u64) -> u64 {
+    const PARITY: u32 = 1 << 31;
+    let (low, high) = (object as u32, (object >> 32) as u32);
+    let next = high.wrapping_add(1);
+    let next = if (next ^ high) & PARITY == 0 { next } else { next & PARITY | low.wrapping_add(1 << 30) & !PARITY };
+    u64::from(low) | u64::from(next) << 32
 }
 
 /// Arrivals that the phase of a state still waited for.
@@ -90,6 +104,18 @@ mod tests {
         operations
             .iter()
             .fold(0xdead_beef, |object, &(operation, operand, bytes)| update(operation, object, operand, bytes))
+    }
+
+    #[test]
+    fn objects_of_ampere_count_up_to_the_next_phase() {
+        // Two arrivals a phase: what `mbarrier.init` of 2 becomes.
+        let first = 0x7fff_fffe_3fff_fffe;
+        let arrive = |object| update(ArriveOfAmpere, object, 1, 0);
+        assert_eq!(arrive(first), 0x7fff_ffff_3fff_fffe);
+        assert_eq!(arrive(arrive(first)), 0xffff_fffe_3fff_fffe, "the phase of the other parity waits for two again");
+        assert_eq!(arrive(arrive(arrive(arrive(first)))), first);
+        // One arrival fewer from the next phase on.
+        assert_eq!(arrive(arrive(first + 1)), 0xffff_ffff_3fff_ffff);
     }
 
     #[test]

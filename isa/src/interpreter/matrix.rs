@@ -33,8 +33,11 @@ fn rows_of<'a>(registers: &'a Registers, constants: &'a [Row], source: u16, elem
     registers.source(constants, Source(source), if element == Element::F64 { 2 } else { 1 })
 }
 
-/// The bits of one lane's element.
-fn element_bits(rows: &[Row], element: Element, lane: usize, place: u32) -> u64 {
+/// The bits of one lane's element. In machine code a double's halves are in `pairs` of registers.
+fn element_bits(rows: &[Row], element: Element, pairs: bool, lane: usize, place: u32) -> u64 {
+    if element == Element::F64 && pairs {
+        return u64::from(rows[0].0[lane]) | u64::from(rows[1].0[lane]) << 32;
+    }
     if element == Element::F64 {
         let values: &[u64] = bytemuck::cast_slice(rows);
         return values[lane];
@@ -56,7 +59,7 @@ impl Body for MultiplyMatrices {
 /// Collects a matrix, row by row (column by column where `by_column`). `places` are the rows of [`place_table`] for it.
 #[inline(always)]
 fn gather(
-    element: Element,
+    (element, pairs): (Element, bool),
     registers: &Registers,
     constants: &[Row],
     operands: impl Iterator<Item = u16>,
@@ -68,7 +71,7 @@ fn gather(
         let values = rows_of(registers, constants, operand, element);
         for (part, places) in places.iter().enumerate() {
             for (lane, place) in places.0.iter().enumerate() {
-                put(*place as usize, element_bits(values, element, lane, part as u32));
+                put(*place as usize, element_bits(values, element, pairs, lane, part as u32));
             }
         }
     }
@@ -126,9 +129,15 @@ fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Regist
         own
     });
     let registers_now = &*registers;
+    // Machine code may leave the accumulator out.
+    let adds = !instruction.memory.pairs
+        || registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]) & mask != 0;
     let collect = |number: usize, put: &mut dyn FnMut(usize, u64)| {
+        if number == 3 && !adds {
+            return;
+        }
         let operands = listed(instruction, constants, firsts[number], counts[number]);
-        gather(parts[number].1, registers_now, constants, operands, places[number], put);
+        gather((parts[number].1, instruction.memory.pairs), registers_now, constants, operands, places[number], put);
     };
     let groups = if form.family == Family::QuadPairs { 4 } else { 1 };
     let sizes = [form.m as usize, form.n as usize, form.k as usize];
@@ -149,7 +158,11 @@ fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Regist
                 *value |= results[place as usize] << (form.d.bits() * part as u32 % 64);
             }
         }
-        super::bodies::write_element(registers, destination, form.d == Element::F64, &values, mask);
+        if form.d == Element::F64 && instruction.memory.pairs {
+            u64::write_pair(registers, destination, &values, mask);
+        } else {
+            super::bodies::write_element(registers, destination, form.d == Element::F64, &values, mask);
+        }
     }
 }
 

@@ -170,7 +170,7 @@ impl Execution {
                 *arrived |= arrival.mask;
                 *reduced = (reduced.0 | arrival.mask & arrival.predicate, Some(arrival.kind));
             }
-            Effect::CopyArrive => {
+            Effect::CopyArrive(_) => {
                 // Copies are done at once here.
                 let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);
                 let function = AtomicFunction { operation: arrive, data_type: AtomicType::U64 };

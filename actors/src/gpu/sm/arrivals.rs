@@ -221,6 +221,8 @@ impl<P: Profile> Sm<P> {
                 let ready = copies.ready.max(cycle);
                 self.resume(warp, ready, step);
             }
+            // Machine code waits for the scoreboard of a group.
+            Status::Memory => self.resume(warp, cycle, step),
             Status::Draining if self.state.warps.may_leave(warp) => self.retire(warp, cycle, step.out),
             _ => {}
         }

@@ -13,7 +13,7 @@ use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use crate::engine::Outbox;
 use balar_host::memory::gpu_base;
-use balar_isa::execution::{AccessKind, BarrierArrival, BarrierKind, Effect, MemoryAccess, Space};
+use balar_isa::execution::{AccessKind, BarrierArrival, BarrierKind, BarrierOperation, Effect, MemoryAccess, Space};
 use balar_isa::program::{LANES, LatencyClass, Pipe};
 use balar_protocol::SimTime;
 
@@ -231,8 +231,11 @@ impl<P: Profile> Sm<P> {
                 return Some(self.awake_after(nanoseconds, cycle));
             }
             Effect::Copy => self.copy(warp, pc, step),
-            Effect::CopyCommit => self.state.warps.end_batch(warp, End::Commit),
-            Effect::CopyArrive => self.arrive_after_copies(warp, pc, step),
+            Effect::CopyCommit => {
+                let scoreboards = self.state.warps.context(warp).program().timing(pc).control.write_barrier;
+                self.state.warps.end_batch(warp, End::Commit { scoreboards });
+            }
+            Effect::CopyArrive(operation) => self.arrive_after_copies(warp, pc, operation, step),
             Effect::CopyWait { groups } => return self.wait_for_copies(warp, groups, next, cycle),
             Effect::Fault { lane, cause } => {
                 self.fail(warp, (pc, lane), cause, cycle, step.out);
@@ -386,11 +389,11 @@ impl<P: Profile> Sm<P> {
     }
 
     /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
-    fn arrive_after_copies(&mut self, warp: usize, pc: u32, step: &mut Step) {
+    fn arrive_after_copies(&mut self, warp: usize, pc: u32, operation: BarrierOperation, step: &mut Step) {
         let MemoryAccess { mask, addresses, .. } = self.execution.access;
         if mask != 0 {
             self.access(warp, pc, step);
-            let arrival = Arrival { mask, addresses: addresses.map(|address| address as u32) };
+            let arrival = Arrival { mask, addresses: addresses.map(|address| address as u32), operation };
             self.state.warps.arrive_after_copies(warp, arrival);
         }
     }

@@ -17,7 +17,8 @@ use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 const SUSPENSION_NANOSECONDS: u32 = 40;
 
 /// `cp.async`: the first source is the address in device memory, the second the address in shared memory (32 bits, or 64 where `wide[1]`),
-/// the third the number of bytes to read; the rest of the copy is zero. Lanes of the predicate read nothing.
+/// the third the number of bytes to read; the rest of the copy is zero. Lanes of the first predicate read nothing. Machine code adds the
+/// fourth source to the address in shared memory, and copies in lanes of the second predicate alone.
 pub(in crate::interpreter) fn copy(
     instruction: &Instruction,
     warp: &mut WarpState,
@@ -30,6 +31,11 @@ pub(in crate::interpreter) fn copy(
     access.space = Space::Global;
     access.bytes = instruction.memory.element_bytes;
     access.mask = 0;
+    let is_machine = instruction.memory.pairs;
+    let mask = match is_machine {
+        true => mask & warp.registers.predicate(instruction.predicate_sources[1], instruction.predicate_flips[1]),
+        false => mask,
+    };
     if mask == 0 {
         warp.control.advance();
         return Effect::Copy;
@@ -80,6 +86,12 @@ pub(in crate::interpreter) fn copy(
     } else {
         u32::read(&warp.registers, constants, to).map(|address| u64::from(address.wrapping_add(offset as u32)))
     };
+    if is_machine {
+        let further = u32::read(&warp.registers, constants, instruction.sources[3]);
+        for (address, further) in part.addresses.iter_mut().zip(further) {
+            *address = u64::from((*address as u32).wrapping_add(further));
+        }
+    }
     if let Err(error) = context.memory.store(&part, &context.values.accessed) {
         return problem(error);
     }
@@ -177,10 +189,14 @@ pub(in crate::interpreter) fn arrive_after_copies(
     access: &mut MemoryAccess,
     mask: u32,
 ) -> Effect {
+    let arrival = match instruction.memory.operation {
+        AtomicOperation::Barrier(arrival) => arrival,
+        _ => BarrierOperation::Arrive,
+    };
     if mask == 0 {
         access.mask = 0;
         warp.control.advance();
-        return Effect::CopyArrive;
+        return Effect::CopyArrive(arrival);
     }
     if let Err(error) = describe_barrier(instruction, warp, access, mask) {
         return problem(error);
@@ -200,7 +216,7 @@ pub(in crate::interpreter) fn arrive_after_copies(
     }
     warp.control.synchronising_step();
     finish(warp, mask, mask);
-    Effect::CopyArrive
+    Effect::CopyArrive(arrival)
 }
 
 /// `mbarrier.pending_count`.

@@ -34,6 +34,10 @@ pub(crate) trait Format {
     fn widen(bits: u16) -> f32;
     /// Rounds to nearest, ties to even.
     fn narrow(value: f32) -> u16;
+    /// The same of a double.
+    fn narrow_double(value: f64) -> u16;
+    /// The bits of 1.
+    const ONE: u16;
 }
 
 /// `.f16`
@@ -70,6 +74,11 @@ impl Format for F16 {
         let result = if bits >= LIMIT { Self::INFINITY } else { finite };
         if bits > INFINITY { NAN } else { result | sign }
     }
+    #[inline(always)]
+    fn narrow_double(value: f64) -> u16 {
+        super::half::from_double(value)
+    }
+    const ONE: u16 = 0x3c00;
 }
 
 impl Format for Brain {
@@ -85,6 +94,21 @@ impl Format for Brain {
         let rounded = (bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16) as u16;
         if value.is_nan() { NAN } else { rounded }
     }
+    #[inline(always)]
+    fn narrow_double(value: f64) -> u16 {
+        Self::narrow(to_odd_single(value))
+    }
+    const ONE: u16 = 0x3f80;
+}
+
+/// The single that is next to a double, and has its last bit set where it is not the same: what is rounded from it is rounded right.
+#[inline(always)]
+fn to_odd_single(sum: f64) -> f32 {
+    let nearest = sum as f32;
+    let (bits, value) = (nearest.to_bits(), f64::from(nearest));
+    let odd = bits.wrapping_add(if sum.abs() > value.abs() { 1 } else { u32::MAX });
+    let is_exact = value == sum || sum.is_nan();
+    f32::from_bits(if is_exact | (bits & 1 != 0) { bits } else { odd })
 }
 
 /// Arithmetic on values of 16 bits.
@@ -126,12 +150,7 @@ half! {
     };
     /// `fma` of bfloat16: their products are exact in double precision.
     FusedBrain, |a, b, c| {
-        let sum = add_to_odd(f64::from(a) * f64::from(b), f64::from(c));
-        let nearest = sum as f32;
-        let (bits, value) = (nearest.to_bits(), f64::from(nearest));
-        let odd = bits.wrapping_add(if sum.abs() > value.abs() { 1 } else { u32::MAX });
-        let is_exact = value == sum || sum.is_nan();
-        f32::from_bits(if is_exact | (bits & 1 != 0) { bits } else { odd })
+        to_odd_single(add_to_odd(f64::from(a) * f64::from(b), f64::from(c)))
     };
     /// `ex2.approx`
     PowerOfTwoHalf, |a, _b, _c| libm::exp2f(a);
@@ -215,7 +234,7 @@ pub(crate) mod extremum_mode {
 }
 
 #[inline(always)]
-fn extremum<T: Format>(a: u16, b: u16, mode: u32) -> u16 {
+pub(crate) fn extremum<T: Format>(a: u16, b: u16, mode: u32) -> u16 {
     let (mut a, mut b) = if mode & extremum_mode::FLUSH != 0 { (flush::<T>(a), flush::<T>(b)) } else { (a, b) };
     let sign = (a ^ b) & SIGN;
     if mode & extremum_mode::ABSOLUTE != 0 {

@@ -4,6 +4,7 @@ use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::{combine, combined};
 use crate::interpreter::floating_point::float::flush;
+use crate::interpreter::floating_point::half_arithmetic::extremum_mode;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
@@ -241,6 +242,44 @@ impl Body for CheckDivision {
         }
         registers.set_predicate(instruction.predicate_destinations[0], truth, mask);
     }
+}
+
+/// `FMNMX` with modifiers: the lesser of two singles where the predicate is true, elsewhere the greater one. The immediate is an
+/// [`extremum_mode`](crate::interpreter::floating_point::half_arithmetic::extremum_mode).
+pub(crate) struct ExtremumF32;
+
+impl Body for ExtremumF32 {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let mode = instruction.immediate;
+        let rows = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let lesser = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let results = std::array::from_fn(|lane| {
+            let [a, b] = [0, 1].map(|source| {
+                let value = f32::from_bits(rows[source][lane]).signed(sign_of(instruction.signs, source));
+                if mode & extremum_mode::FLUSH != 0 { flush(value) } else { value }
+            });
+            extremum(a, b, lesser >> lane & 1 != 0, mode).to_bits()
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
+
+/// The lesser or the greater of two singles; -0 is less than +0.
+#[inline(always)]
+fn extremum(a: f32, b: f32, is_least: bool, mode: u32) -> f32 {
+    /// The not-a-number that operations make.
+    const NAN: f32 = f32::from_bits(0x7fff_ffff);
+    let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
+    let result = match (a.is_nan(), b.is_nan()) {
+        (true, true) => return NAN,
+        (true, _) | (_, true) if mode & extremum_mode::NAN != 0 => return NAN,
+        (true, false) => b,
+        (false, true) => a,
+        _ if a.total_cmp(&b).is_lt() == is_least => a,
+        _ => b,
+    };
+    if mode & extremum_mode::XOR_SIGN != 0 { f32::from_bits(result.to_bits() & 0x7fff_ffff | sign) } else { result }
 }
 
 /// The operation that combines a comparison with the predicate, from its field.

@@ -28,7 +28,10 @@ pub(crate) fn converge(
             return Effect::Branch { divergent };
         }
         ConvergenceKind::BranchIfDiverged | ConvergenceKind::BranchIfConverged => {
-            let is_together = control.mask == control.live;
+            // Of lanes of a mask that have not ended, which is all ones where code asks about the whole warp.
+            let asked = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
+            let asked = asked[control.mask.trailing_zeros() as usize % LANES] & control.live;
+            let is_together = asked & !control.mask == 0;
             let taken = if is_together == (kind == ConvergenceKind::BranchIfConverged) { mask } else { 0 };
             let divergent = control.branch(instruction.target, instruction.reconvergence, taken);
             return Effect::Branch { divergent };

@@ -36,3 +36,27 @@ impl Body for ConvertPart {
         }
     }
 }
+
+/// Two singles, or the halves of the first register, to two bytes, the first one above the second, below a half of a third register: the immediate is a packed
+/// [`Conversion`], `offset` the first bit of that half.
+pub(crate) struct ConvertPairBelow;
+
+impl Body for ConvertPairBelow {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let conversion = Conversion::unpack(instruction.immediate);
+        let [upper, lower, above] = [0, 1, 2].map(|place| u32::read(registers, constants, instruction.sources[place]));
+        let bits = conversion.to.bits();
+        let results = std::array::from_fn(|lane| {
+            let (upper, lower) = if conversion.is_packed {
+                (upper[lane] >> 16, upper[lane] & 0xffff)
+            } else {
+                (upper[lane], lower[lane])
+            };
+            let [upper, lower] = [upper, lower].map(|value| conversion.convert(u64::from(value), 0) as u32);
+            let kept = above[lane] >> instruction.offset & 0xffff;
+            (u64::from(kept) << (2 * bits)) as u32 | upper << bits | lower
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}

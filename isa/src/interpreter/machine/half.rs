@@ -4,7 +4,9 @@ use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::combined;
 use crate::interpreter::floating_point::float::{canonical, flush, saturate, saturate_double};
-use crate::interpreter::floating_point::half_arithmetic::{F16, Format, HalfFunction, half_mode};
+use crate::interpreter::floating_point::half_arithmetic::{
+    F16, Format, HalfFunction, extremum, extremum_mode, half_mode,
+};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
@@ -38,10 +40,10 @@ pub(crate) mod operation {
 }
 
 #[inline(always)]
-fn value(bits: u32, part: u32, choice: u32, sign: u8, flushes: bool) -> f32 {
+fn value<T: Format>(bits: u32, part: u32, choice: u32, sign: u8, flushes: bool) -> f32 {
     let from_half = |half: u16| {
-        let is_subnormal = half & 0x7fff < F16::SMALLEST;
-        F16::widen(if flushes && is_subnormal { half & 0x8000 } else { half })
+        let is_subnormal = half & 0x7fff < T::SMALLEST;
+        T::widen(if flushes && is_subnormal { half & 0x8000 } else { half })
     };
     let value = match choice {
         halves::SINGLE => f32::from_bits(bits),
@@ -62,30 +64,31 @@ impl<F: HalfFunction> Body for SpecialHalf<F> {
         let words = u32::read(registers, constants, instruction.sources[0]);
         let sign = sign_of(instruction.signs, 0);
         let results = words.map(|word| {
-            let single = value(word >> instruction.immediate, 0, halves::LOW, sign, false);
+            let single = value::<F16>(word >> instruction.immediate, 0, halves::LOW, sign, false);
             u32::from(F16::narrow(F::compute(single, 0.0, 0.0)))
         });
         u32::write(registers, instruction.destinations[0], &results, mask);
     }
 }
 
-/// `HADD2`, `HMUL2` and `HFMA2` in all their forms.
-pub(crate) struct HalfArithmetic<const OPERATION: u8>;
+/// `HADD2`, `HMUL2` and `HFMA2` in all their forms, of halves or of bfloat16.
+pub(crate) struct HalfArithmetic<const OPERATION: u8, T>(PhantomData<T>);
 
-impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
+impl<const OPERATION: u8, T: Format> Body for HalfArithmetic<OPERATION, T> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
         let flags = instruction.immediate;
         let flushes = flags & half_mode::FLUSH != 0;
         let saturates = flags & half_mode::SATURATE != 0;
+        let is_positive = flags & half_mode::RELU != 0;
         let is_single = flags & halves::SINGLE_RESULT != 0;
         let mut result = [0; LANES];
         for lane in 0..LANES {
             let compute = |part: u32| {
                 let [a, b, c] = [0, 1, 2].map(|source| {
                     let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
-                    value(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
+                    value::<T>(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
                 });
                 match OPERATION {
                     operation::ADD => f64::from(a) + f64::from(b),
@@ -103,8 +106,9 @@ impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
             } else {
                 let narrow = |value: f64| {
                     let value = if saturates { saturate_double(value) } else { value };
-                    let half = crate::interpreter::floating_point::half::from_double(value);
-                    if flushes && half & 0x7fff < F16::SMALLEST { half & 0x8000 } else { half }
+                    let value = if is_positive && value <= 0.0 { 0.0 } else { value };
+                    let half = T::narrow_double(value);
+                    if flushes && half & 0x7fff < T::SMALLEST { half & 0x8000 } else { half }
                 };
                 u32::from(narrow(compute(0))) | u32::from(narrow(compute(1))) << 16
             };
@@ -114,8 +118,34 @@ impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
 }
 
 /// The lanes in which the comparison of the halves is true, lower and upper.
+/// `HMNMX2`: the lesser of each half's two values where the predicate is true, elsewhere the greater one. `offset` is an
+/// [`extremum_mode`].
+pub(crate) struct HalfExtremum<T>(PhantomData<T>);
+
+impl<T: Format> Body for HalfExtremum<T> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let rows = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let flags = instruction.immediate;
+        let lesser = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let results = std::array::from_fn(|lane| {
+            let which = if lesser >> lane & 1 != 0 { 0 } else { extremum_mode::MAXIMUM };
+            let part = |part: u32| {
+                let [a, b] = [0, 1].map(|source| {
+                    let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
+                    // A single becomes a value of the format.
+                    T::narrow(value::<T>(rows[source][lane], part, choice, sign_of(instruction.signs, source), false))
+                });
+                u32::from(extremum::<T>(a, b, instruction.offset as u32 | which))
+            };
+            part(0) | part(1) << 16
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
+
 #[inline(always)]
-fn compare(instruction: &Instruction, registers: &Registers, constants: &[Row]) -> [u32; 2] {
+fn compare<T: Format>(instruction: &Instruction, registers: &Registers, constants: &[Row]) -> [u32; 2] {
     let rows = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
     let flags = instruction.immediate;
     let flushes = flags & half_mode::FLUSH != 0;
@@ -124,7 +154,7 @@ fn compare(instruction: &Instruction, registers: &Registers, constants: &[Row]) 
         (0..LANES).fold(0, |truth, lane| {
             let [a, b] = [0, 1].map(|source| {
                 let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
-                value(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
+                value::<T>(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
             });
             let outcome = u32::from(a < b) | u32::from(a == b) << 1 | u32::from(a > b) << 2;
             let outcome = if outcome == 0 { 8 } else { outcome };
@@ -137,12 +167,12 @@ fn compare(instruction: &Instruction, registers: &Registers, constants: &[Row]) 
 pub(crate) const COMBINATION_SHIFT: u32 = 20;
 
 /// `HSETP2`: `offset` is the set of outcomes.
-pub(crate) struct CompareHalves;
+pub(crate) struct CompareHalves<T>(PhantomData<T>);
 
-impl Body for CompareHalves {
+impl<T: Format> Body for CompareHalves<T> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let [low, high] = compare(instruction, registers, constants);
+        let [low, high] = compare::<T>(instruction, registers, constants);
         let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
         let how = instruction.immediate >> COMBINATION_SHIFT & 3;
         let [first, second] =
@@ -153,16 +183,16 @@ impl Body for CompareHalves {
 }
 
 /// `HSET2`: the same as values of two halves.
-pub(crate) struct CompareHalvesToValue;
+pub(crate) struct CompareHalvesToValue<T>(PhantomData<T>);
 
-impl Body for CompareHalvesToValue {
+impl<T: Format> Body for CompareHalvesToValue<T> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let truths = compare(instruction, registers, constants);
+        let truths = compare::<T>(instruction, registers, constants);
         let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
         let how = instruction.immediate >> COMBINATION_SHIFT & 3;
         let [low, high] = truths.map(|truth| combined(how, truth, other));
-        let one = if instruction.immediate & halves::ONE != 0 { 0x3c00 } else { 0xffff };
+        let one = if instruction.immediate & halves::ONE != 0 { u32::from(T::ONE) } else { 0xffff };
         let mut values = [0; LANES];
         for (lane, value) in values.iter_mut().enumerate() {
             let [low, high] = [low, high].map(|truth| (truth >> lane & 1) * one);

@@ -9,7 +9,7 @@ use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::machine::code::CODE_WINDOW;
 use crate::operation::operand::{Source, TRUE_PREDICATE};
 use crate::operation::{ConvergenceKind, Kind};
-use crate::sass::{self, Aspect, INSTRUCTION_BYTES, Jump, Opcode};
+use crate::sass::{self, Aspect, INSTRUCTION_BYTES, Jump, Location, Opcode, RegisterOperand};
 
 /// The number of the warp's active lanes among the words that `BMOV` moves.
 const ACTIVE: u8 = 26;
@@ -119,6 +119,20 @@ impl Pending {
             return Err("a branch out of the code".to_owned());
         }
         self.instruction.target = index as u32;
+        if sass.opcode() == Opcode::Bra && sass.predicate_source(1).is_some() {
+            // One of the uniform datapath, in place of one of the lanes.
+            let further = self.instruction.predicate_sources[0] != TRUE_PREDICATE
+                || (self.instruction.guard, self.instruction.guard_flip) != (TRUE_PREDICATE, 0);
+            if further {
+                return Err("a uniform predicate beside another condition".to_owned());
+            }
+            (self.instruction.guard, self.instruction.guard_flip) = predicate_source(sass.predicate_source(1));
+            self.instruction.kind = Kind::Branch;
+            return Ok(());
+        }
+        if sass.opcode() == Opcode::Bra {
+            self.instruction.sources[0] = asked_lanes(sass, operands)?;
+        }
         self.instruction.kind = match (sass.opcode(), sass.text(Aspect::Mode)) {
             (Opcode::Bra, ".U") => Kind::Convergence(ConvergenceKind::BranchIfUnanimous),
             (Opcode::Bra, ".DIV") => Kind::Convergence(ConvergenceKind::BranchIfDiverged),
@@ -177,5 +191,17 @@ impl Pending {
             self.condition(sass);
         }
         Ok(())
+    }
+}
+
+/// The lanes that a branch asks about: those of a uniform register, or all.
+fn asked_lanes(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
+    match sass.source(0) {
+        None => Ok(operands.number(u32::MAX)),
+        Some(mask) if !mask.is_negated => operands.read(mask),
+        Some(mask) if mask.location == Location::Register(RegisterOperand::Uniform(sass::ZERO_UNIFORM_REGISTER)) => {
+            Ok(operands.number(u32::MAX))
+        }
+        Some(_) => Err("the lanes that a uniform register does not have".to_owned()),
     }
 }

@@ -8,7 +8,7 @@ use crate::interpreter::convert::{Conversion, ConvertPair, Mode, Scalar};
 use crate::interpreter::floating_point::float::*;
 use crate::interpreter::floating_point::half::HalfToDouble;
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned};
-use crate::interpreter::machine::convert::ConvertPart;
+use crate::interpreter::machine::convert::{ConvertPairBelow, ConvertPart};
 use crate::sass::{self, Aspect, Opcode};
 
 /// The type that a modifier names, signed or a single where it names none.
@@ -23,6 +23,11 @@ fn scalar(sass: &sass::Instruction, aspect: Aspect, unnamed: Scalar) -> Lowered<
         ".U64" => Scalar::U64,
         ".S64" => Scalar::S64,
         ".F16" => Scalar::F16,
+        ".BF16" => Scalar::Bf16,
+        ".TF32" => Scalar::Tf32,
+        ".E4M3" => Scalar::E4m3,
+        ".E5M2" => Scalar::E5m2,
+        ".S32" => Scalar::S32,
         ".F32" => Scalar::F32,
         ".F64" => Scalar::F64,
         other => return Err(format!("a conversion with the type {other}")),
@@ -46,14 +51,14 @@ impl Pending {
         let of_source = |unnamed| scalar(sass, Aspect::SourceType, unnamed);
         let of_result = |unnamed| scalar(sass, Aspect::ResultType, unnamed);
         let (from, to) = match sass.opcode() {
-            O::I2f => (of_source(Scalar::S32)?, of_result(Scalar::F32)?),
+            O::I2f | O::I2fp => (of_source(Scalar::S32)?, of_result(Scalar::F32)?),
             O::F2i => (of_source(Scalar::F32)?, of_result(Scalar::S32)?),
             O::F2f => (of_source(Scalar::F32)?, of_result(Scalar::F32)?),
             O::Frnd => (of_source(Scalar::F32)?, of_source(Scalar::F32)?),
             _ => (Scalar::S32, scalar(sass, Aspect::Type, Scalar::S32)?),
         };
         let source = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
-        let is_float = !matches!(sass.opcode(), O::I2f | O::I2i);
+        let is_float = !matches!(sass.opcode(), O::I2f | O::I2fp | O::I2i);
         // Of an integer of 64 bits, as of a double, an immediate is the upper half.
         self.instruction.sources[0] =
             if from.is_wide() { operands.read_wide(source)? } else { operands.read(source)? };
@@ -78,22 +83,51 @@ impl Pending {
         self.converted(&conversion, sass)
     }
 
-    /// `F2FP.PACK_AB`: two singles become the halves of a register, the first the upper one.
-    pub(super) fn pack_halves(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+    /// `F2FP`: two singles become values of fewer bits, side by side in a register, the first one above the second. Other forms convert
+    /// the second alone, keep the lower half of a third register above the results, or go the other way.
+    pub(super) fn pack(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         self.instruction.destinations[0] = operands.written(sass.destination(0));
-        self.take(sass, operands, 2)?;
+        let packing = sass.text(Aspect::Packing);
         let conversion = Conversion {
-            from: Scalar::F32,
-            to: Scalar::F16,
+            from: scalar(sass, Aspect::SourceType, Scalar::F32)?,
+            to: scalar(sass, Aspect::ResultType, Scalar::F16)?,
             mode: mode(sass),
             flushes: false,
             saturates: false,
-            is_finite: false,
-            is_positive: false,
+            is_finite: sass.has(Aspect::Saturate),
+            is_positive: sass.has(Aspect::Relu),
             is_integral: false,
-            is_packed: false,
+            is_packed: packing.starts_with(".UNPACK_B"),
         };
-        self.run(functions::<ConvertPair>(), conversion.pack())
+        match packing {
+            "" => {
+                self.take(sass, operands, 2)?;
+                self.run(functions::<ConvertPair>(), conversion.pack())
+            }
+            ".PACK_B" => {
+                self.take(sass, operands, 1)?;
+                self.run(functions::<ConvertPart>(), conversion.pack())
+            }
+            ".UNPACK_B" => {
+                self.take(sass, operands, 1)?;
+                self.run(functions::<ConvertPair>(), conversion.pack())
+            }
+            ".UNPACK_B_MERGE_C" => {
+                // Both values are in one register.
+                self.take(sass, operands, 2)?;
+                self.instruction.sources[2] = self.instruction.sources[1];
+                let part = sass.source(1).map_or(0, |source| source.part);
+                self.instruction.offset = 16 * part as i64;
+                self.run(functions::<ConvertPairBelow>(), conversion.pack())
+            }
+            ".PACK_AB_MERGE_C" => {
+                self.take(sass, operands, 3)?;
+                let part = sass.source(2).map_or(0, |source| source.part);
+                self.instruction.offset = 16 * part as i64;
+                self.run(functions::<ConvertPairBelow>(), conversion.pack())
+            }
+            other => Err(format!("a conversion that packs as {other}")),
+        }
     }
 
     /// The quick conversions, and one for all others.

@@ -43,13 +43,14 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Dadd => cost(Pipe::Fp64, L::Double, C::DoubleAdd),
         O::Dmul => cost(Pipe::Fp64, L::Double, C::DoubleMultiply),
         O::Dsetp => cost(Pipe::Fp64, L::Double, C::Other),
-        O::Hadd2 | O::Hmul2 | O::Hfma2 => cost(Pipe::Fp16, L::Half, C::Half),
-        O::Hsetp2 | O::Hset2 => cost(Pipe::Fp16, L::Half, C::Other),
+        O::Hadd2 | O::Hmul2 | O::Hfma2 | O::Hfma2Mma => cost(Pipe::Fp16, L::Half, C::Half),
+        O::Hsetp2 | O::Hset2 | O::Hmnmx2 => cost(Pipe::Fp16, L::Half, C::Other),
         O::HmmaStep if instruction.text(Aspect::Type).starts_with(".F32") => {
             cost(Pipe::Tensor, L::TensorStep, C::Other)
         }
         O::HmmaStep => cost(Pipe::Tensor, L::TensorHalfStep, C::Other),
         O::Hmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
+        O::Dmma | O::Qmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
         O::Imma | O::Bmma => cost(Pipe::Tensor, L::TensorNarrowProduct, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
         O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),
@@ -66,6 +67,11 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Ldc | O::Uldc if instruction.names_index() => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Ldc | O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
+        O::I2fp => cost(Pipe::Int, L::Integer, C::Conversion),
+        O::Redux => cost(Pipe::Memory, L::Exchange, C::Integer),
+        O::Ldgsts => cost(Pipe::Load, L::Variable, C::Memory),
+        O::Ldgdepbar => cost(Pipe::Branch, L::Branch, C::Other),
+        O::Arrives => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Vote => shared(VOTE),
@@ -73,7 +79,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Ldg | O::Ld | O::Ldl | O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld => {
             cost(Pipe::Load, L::Variable, C::Memory)
         }
-        O::Stg | O::St | O::Stl | O::Atomg | O::Atom | O::Red | O::Sust | O::Sured => {
+        O::Stg | O::St | O::Stl | O::Atomg | O::Atom | O::Red | O::Redg | O::Sust | O::Sured => {
             cost(Pipe::Store, L::Variable, C::Memory)
         }
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),

@@ -3,7 +3,7 @@
 use super::operands::{Operands, predicate_destination, predicate_source, uniform_predicate};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::*;
-use crate::interpreter::collective::{Match, Shuffle, Vote, shuffle, vote};
+use crate::interpreter::collective::{Match, Reduce, Shuffle, Vote, reduction, shuffle, vote};
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
 use crate::interpreter::registers::special;
@@ -47,6 +47,21 @@ impl Pending {
                 self.instruction.sources[0] = Source(operands.barrier_row);
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
                 self.run(functions::<BarrierResult>(), 0)
+            }
+            O::Redux => {
+                self.take(sass, operands, 1)?;
+                let is_signed = sass.has(Aspect::Type);
+                let operation = match sass.text(Aspect::Operation) {
+                    "" => reduction::AND,
+                    ".OR" => reduction::OR,
+                    ".XOR" => reduction::XOR,
+                    ".SUM" => reduction::ADD,
+                    ".MIN" if is_signed => reduction::MINIMUM_SIGNED,
+                    ".MIN" => reduction::MINIMUM_UNSIGNED,
+                    _ if is_signed => reduction::MAXIMUM_SIGNED,
+                    _ => reduction::MAXIMUM_UNSIGNED,
+                };
+                self.run(functions::<Reduce>(), operation)
             }
             O::R2ur => {
                 if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {

@@ -5,7 +5,7 @@ use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::floating_point::directed::*;
 use crate::interpreter::floating_point::float::*;
-use crate::interpreter::floating_point::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
+use crate::interpreter::floating_point::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf, extremum_mode};
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned, ScaledProduct};
 use crate::interpreter::machine::compare::*;
 use crate::interpreter::machine::half::SpecialHalf;
@@ -193,6 +193,16 @@ impl Pending {
     fn extremum(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         self.take(sass, operands, 2)?;
         self.condition(sass);
+        if sass.has(Aspect::Nan) || sass.has(Aspect::ExclusiveSign) {
+            let modes = [
+                (Aspect::Flush, extremum_mode::FLUSH),
+                (Aspect::Nan, extremum_mode::NAN),
+                (Aspect::ExclusiveSign, extremum_mode::XOR_SIGN),
+            ];
+            self.instruction.immediate =
+                modes.iter().filter(|(aspect, _)| sass.has(*aspect)).fold(0, |mode, (_, flag)| mode | flag);
+            return self.finish(functions::<ExtremumF32>());
+        }
         let flush = sass.has(Aspect::Flush);
         let is_fixed = self.instruction.predicate_sources[0] == crate::operation::operand::TRUE_PREDICATE;
         let functions = match (is_fixed, self.instruction.predicate_flips[0] == 0) {

@@ -3,7 +3,9 @@
 use super::operands::Operands;
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::floating_point::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
+use crate::interpreter::floating_point::half_arithmetic::{
+    AddHalf, Brain, F16, FusedBrain, FusedHalf, HalfPair, MultiplyHalf, extremum_mode, half_mode,
+};
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
 use crate::sass::{self, Aspect, Opcode};
@@ -12,13 +14,15 @@ impl Pending {
     pub(super) fn half(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
         self.instruction.destinations[0] = operands.written(sass.destination(0));
-        let count = if sass.opcode() == O::Hfma2 { 3 } else { 2 };
+        let is_fused = matches!(sass.opcode(), O::Hfma2 | O::Hfma2Mma);
+        let count = if is_fused { 3 } else { 2 };
         self.take(sass, operands, count)?;
         let parts = (0..count).filter_map(|number| Some((number, sass.source(number)?.part)));
         let choices =
             parts.fold(0, |choices, (number, part)| choices | (part as u32) << (halves::SHIFT + 2 * number as u32));
         match sass.opcode() {
             O::Hsetp2 | O::Hset2 => self.half_comparison(sass, choices),
+            O::Hmnmx2 => self.half_extremum(sass, choices),
             _ => self.half_arithmetic(sass, choices),
         }
     }
@@ -28,25 +32,34 @@ impl Pending {
             return Err("a product that is zero where a factor is (.FMZ)".to_owned());
         }
         let mut flags = choices;
-        for (aspect, flag) in [(Aspect::Flush, half_mode::FLUSH), (Aspect::Saturate, half_mode::SATURATE)] {
+        for (aspect, flag) in [
+            (Aspect::Flush, half_mode::FLUSH),
+            (Aspect::Saturate, half_mode::SATURATE),
+            (Aspect::Relu, half_mode::RELU),
+        ] {
             if sass.has(aspect) {
                 flags |= flag;
             }
         }
-        match sass.text(Aspect::ResultType) {
-            "" => {}
-            ".F32" => flags |= halves::SINGLE_RESULT,
-            other => return Err(format!("half-precision arithmetic of the type {other}")),
+        if sass.predicate_source(0).is_some_and(|predicate| !predicate.is_true()) {
+            return Err("a predicate that says whether negative results become zero".to_owned());
         }
+        let is_single = sass.text(Aspect::ResultType) == ".F32";
+        flags |= if is_single { halves::SINGLE_RESULT } else { 0 };
         let is_plain = flags == 0 && self.instruction.signs == 0;
+        let is_brain = is_brain(sass);
         self.run(
-            match (sass.opcode(), is_plain) {
-                (Opcode::Hadd2, true) => functions::<Map<HalfPair<AddHalf, F16, true>>>(),
-                (Opcode::Hadd2, false) => functions::<HalfArithmetic<{ operation::ADD }>>(),
-                (Opcode::Hmul2, true) => functions::<Map<HalfPair<MultiplyHalf, F16, true>>>(),
-                (Opcode::Hmul2, false) => functions::<HalfArithmetic<{ operation::MULTIPLY }>>(),
-                (_, true) => functions::<Map<HalfPair<FusedHalf, F16, true>>>(),
-                (_, false) => functions::<HalfArithmetic<{ operation::FUSED }>>(),
+            match (sass.opcode(), is_plain, is_brain) {
+                (Opcode::Hadd2, true, false) => functions::<Map<HalfPair<AddHalf, F16, true>>>(),
+                (Opcode::Hadd2, false, false) => functions::<HalfArithmetic<{ operation::ADD }, F16>>(),
+                (Opcode::Hadd2, _, true) => functions::<HalfArithmetic<{ operation::ADD }, Brain>>(),
+                (Opcode::Hmul2, true, false) => functions::<Map<HalfPair<MultiplyHalf, F16, true>>>(),
+                (Opcode::Hmul2, false, false) => functions::<HalfArithmetic<{ operation::MULTIPLY }, F16>>(),
+                (Opcode::Hmul2, _, true) => functions::<HalfArithmetic<{ operation::MULTIPLY }, Brain>>(),
+                (_, true, false) => functions::<Map<HalfPair<FusedHalf, F16, true>>>(),
+                (_, true, true) => functions::<Map<HalfPair<FusedBrain, Brain, true>>>(),
+                (_, false, false) => functions::<HalfArithmetic<{ operation::FUSED }, F16>>(),
+                (_, false, true) => functions::<HalfArithmetic<{ operation::FUSED }, Brain>>(),
             },
             flags,
         )
@@ -63,12 +76,42 @@ impl Pending {
             if sass.has(Aspect::BooleanFloat) {
                 flags |= halves::ONE;
             }
-            return self.run(functions::<CompareHalvesToValue>(), flags);
+            return match is_brain(sass) {
+                true => self.run(functions::<CompareHalvesToValue<Brain>>(), flags),
+                false => self.run(functions::<CompareHalvesToValue<F16>>(), flags),
+            };
         }
         if sass.has(Aspect::BothHalves) {
             flags |= halves::AND;
         }
         self.results(sass);
-        self.run(functions::<CompareHalves>(), flags)
+        match is_brain(sass) {
+            true => self.run(functions::<CompareHalves<Brain>>(), flags),
+            false => self.run(functions::<CompareHalves<F16>>(), flags),
+        }
     }
+
+    /// `HMNMX2`
+    fn half_extremum(&mut self, sass: &sass::Instruction, choices: u32) -> Lowered<()> {
+        if sass.text(Aspect::ResultType) == ".F32" {
+            return Err("the lesser of two halves as a single".to_owned());
+        }
+        self.condition(sass);
+        let modes = [
+            (Aspect::Flush, extremum_mode::FLUSH),
+            (Aspect::Nan, extremum_mode::NAN),
+            (Aspect::ExclusiveSign, extremum_mode::XOR_SIGN),
+        ];
+        let mode = modes.iter().filter(|(aspect, _)| sass.has(*aspect)).fold(0, |mode, (_, flag)| mode | flag);
+        self.instruction.offset = i64::from(mode);
+        match is_brain(sass) {
+            true => self.run(functions::<HalfExtremum<Brain>>(), choices),
+            false => self.run(functions::<HalfExtremum<F16>>(), choices),
+        }
+    }
+}
+
+/// Are the values bfloat16 rather than halves?
+fn is_brain(sass: &sass::Instruction) -> bool {
+    sass.text(Aspect::ResultType) == ".BF16_V2"
 }

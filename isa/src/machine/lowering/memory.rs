@@ -8,6 +8,7 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::{ExtractS32, ExtractU32, Move};
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
+use crate::mbarrier::BarrierOperation;
 use crate::operation::operand::SINK_PREDICATE;
 use crate::operation::{Kind, MemoryForm, UniformAddress};
 use crate::program::timing::{LatencyClass, Pipe};
@@ -19,7 +20,7 @@ impl Pending {
         match sass.opcode() {
             O::Ldg | O::Ld | O::Lds | O::Ldl => self.load(sass, operands),
             O::Stg | O::St | O::Sts | O::Stl => self.store(sass, operands),
-            O::Atomg | O::Atom | O::Atoms | O::Red => self.atomic(sass, operands),
+            O::Atomg | O::Atom | O::Atoms | O::Red | O::Redg => self.atomic(sass, operands),
             O::Ldsm => {
                 self.instruction.kind = Kind::LoadMatrices;
                 self.access(sass, operands)?;
@@ -57,8 +58,8 @@ impl Pending {
         };
         let address = sass.address_operand(0).ok_or(NO_SUCH_OPERAND)?;
         let is_device = space.is_none_or(|space| space == Space::Global);
-        let is_wide = is_device && (sass.has(Aspect::Extended) || sass.opcode() == O::Red);
-        let is_atomic = matches!(sass.opcode(), O::Atomg | O::Atom | O::Red | O::Atoms);
+        let is_wide = is_device && (sass.has(Aspect::Extended) || is_reduction(sass));
+        let is_atomic = matches!(sass.opcode(), O::Atomg | O::Atom | O::Atoms) || is_reduction(sass);
         let form = &mut self.instruction.memory;
         *form = MemoryForm { space, pairs: true, ..MemoryForm::NONE };
         if is_device && !is_atomic {
@@ -115,11 +116,11 @@ impl Pending {
         Ok(())
     }
 
-    fn atomic(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
+    fn atomic(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         self.instruction.kind = Kind::Atomic;
         self.access(sass, operands)?;
         let form = &mut self.instruction.memory;
-        form.is_reduction = sass.opcode() == Opcode::Red;
+        form.is_reduction = is_reduction(sass);
         match sass.opcode() {
             Opcode::Atom => self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0)),
             Opcode::Atomg if predicate_destination(sass.predicate(0)) != SINK_PREDICATE => {
@@ -135,12 +136,16 @@ impl Pending {
             ".F16x2.RN" => AtomicType::F16x2,
             ".S64" => AtomicType::S64,
             ".F64.RN" => AtomicType::F64,
+            ".BF16x2.RN" => AtomicType::Bf16x2,
             other => return Err(format!("an atomic of the type {other}")),
         };
+        form.operation = atomic_operation(sass)?;
+        if matches!(form.operation, AtomicOperation::Barrier(_)) {
+            form.data_type = AtomicType::U64;
+        }
         let is_wide = matches!(form.data_type, AtomicType::U64 | AtomicType::S64 | AtomicType::F64);
         form.element_bytes = if is_wide { 8 } else { 4 };
         form.wide[0] = is_wide;
-        form.operation = atomic_operation(sass)?;
         let register = |number: usize| sass.source(number).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND);
         if form.operation == AtomicOperation::CompareAndSwap {
             form.has_replacement = true;
@@ -148,7 +153,16 @@ impl Pending {
             form.succeeds = sass.text(Aspect::Operation).starts_with(".CAST");
             self.instruction.sources[2] = operands.register(register(1)?);
         }
-        self.instruction.sources[1] = operands.register(register(0)?);
+        self.instruction.sources[1] = match sass.text(Aspect::Operation) {
+            // Each lane counts as one.
+            ".POPC.INC.32" => operands.number(1),
+            ".ARRIVE.64" => {
+                self.instruction.memory.has_replacement = true;
+                self.instruction.sources[2] = operands.wide_number(0);
+                operands.wide_number(1)
+            }
+            _ => operands.register(register(0)?),
+        };
         self.instruction.destinations[0] = operands.written(sass.destination(0));
         Ok(())
     }
@@ -247,7 +261,14 @@ pub(super) fn atomic_operation(sass: &sass::Instruction) -> Lowered<AtomicOperat
         ".OR" => A::Or,
         ".XOR" => A::Xor,
         ".EXCH" => A::Exchange,
+        ".POPC.INC.32" => A::Add,
+        ".ARRIVE.64" => A::Barrier(BarrierOperation::ArriveOfAmpere),
         ".CAS" | ".CAST" | ".CAST.SPIN" => A::CompareAndSwap,
         other => return Err(format!("the atomic operation {other}")),
     })
+}
+
+/// Does it update memory and return nothing?
+fn is_reduction(sass: &sass::Instruction) -> bool {
+    matches!(sass.opcode(), Opcode::Red | Opcode::Redg)
 }

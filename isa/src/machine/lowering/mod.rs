@@ -9,6 +9,7 @@
 //! | `register_banks` | operands that are read from one bank |
 //! | the others | the opcodes, by their work |
 
+mod asynchronous;
 mod control;
 mod conversion;
 mod cost;
@@ -421,9 +422,11 @@ impl Pending {
             | O::Dadd
             | O::Dmul
             | O::Dsetp => self.float(sass, operands),
-            O::Hadd2 | O::Hfma2 | O::Hmul2 | O::Hsetp2 | O::Hset2 => self.half(sass, operands),
-            O::F2fp => self.pack_halves(sass, operands),
-            O::I2f | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
+            O::Hadd2 | O::Hfma2 | O::Hfma2Mma | O::Hmul2 | O::Hsetp2 | O::Hset2 | O::Hmnmx2 => {
+                self.half(sass, operands)
+            }
+            O::F2fp => self.pack(sass, operands),
+            O::I2f | O::I2fp | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
             O::Shfl
             | O::Vote
             | O::Voteu
@@ -438,6 +441,7 @@ impl Pending {
             | O::S2ur
             | O::Cs2r
             | O::R2ur
+            | O::Redux
             | O::B2r => self.exchange(sass, operands),
             O::Ldg
             | O::Stg
@@ -457,7 +461,9 @@ impl Pending {
             | O::Errbar
             | O::Cctl
             | O::Ldsm
+            | O::Redg
             | O::Qspc => self.memory(sass, operands),
+            O::Ldgsts | O::Ldgdepbar | O::Arrives => self.asynchronous(sass, operands),
             O::Bra
             | O::Brx
             | O::Brxu
@@ -480,7 +486,7 @@ impl Pending {
             | O::Bar
             | O::Pmtrig => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
-            O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Movm => self.tensor(sass, operands),
+            O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Dmma | O::Qmma | O::Movm => self.tensor(sass, operands),
             _ => self.integer(sass, operands),
         }
     }

@@ -10,8 +10,7 @@ use crate::matrix::{Element, Family, Generation, MatrixForm, Part};
 use crate::sass::{self, Aspect, Opcode};
 
 /// A product of matrices in the layouts of `mma`.
-fn product(elements: [Element; 4], [m, n, k]: [u32; 3]) -> MatrixForm {
-    let [d, a, b, c] = elements;
+fn product(generation: Generation, [d, a, b, c]: [Element; 4], [m, n, k]: [u32; 3]) -> MatrixForm {
     MatrixForm {
         family: Family::Mma,
         a,
@@ -25,47 +24,104 @@ fn product(elements: [Element; 4], [m, n, k]: [u32; 3]) -> MatrixForm {
         b_by_column: true,
         saturates: false,
         conjunction: false,
-        generation: Generation::Turing,
+        generation,
     }
+}
+
+/// The sizes m, n, k of a product, from its shape's name: `.16816`, `.16x8x4`.
+fn sizes(sass: &sass::Instruction) -> Lowered<[u32; 3]> {
+    let shape = sass.text(Aspect::Shape).trim_start_matches('.').split('.').next().unwrap_or_default();
+    Ok(match shape {
+        "884" | "8x8x4" => [8, 8, 4],
+        "1684" | "16x8x4" => [16, 8, 4],
+        "1688" | "16x8x8" => [16, 8, 8],
+        "16816" | "16x8x16" => [16, 8, 16],
+        "16832" => [16, 8, 32],
+        "16864" => [16, 8, 64],
+        "8816" => [8, 8, 16],
+        "8832" => [8, 8, 32],
+        "88128" => [8, 8, 128],
+        "168128" => [16, 8, 128],
+        "168256" => [16, 8, 256],
+        other => return Err(format!("a product of the shape {other}")),
+    })
+}
+
+/// The element that a modifier names.
+fn element(name: &str) -> Lowered<Element> {
+    Ok(match name {
+        ".F16" | "" => Element::F16,
+        ".F32" => Element::F32,
+        ".BF16" => Element::Bf16,
+        ".TF32" => Element::Tf32,
+        ".U8" => Element::U8,
+        ".S8" => Element::S8,
+        ".U4" => Element::U4,
+        ".S4" => Element::S4,
+        ".E4M3" => Element::E4m3,
+        ".E5M2" => Element::E5m2,
+        other => return Err(format!("a matrix of the type {other}")),
+    })
 }
 
 impl Pending {
     pub(super) fn tensor(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
-        use Element::{Bits, F16, F32, S4, S8, S32, U4, U8};
+        use Element::{Bits, F64, S32};
         let saturates = sass.has(Aspect::Saturate);
         match sass.opcode() {
-            Opcode::HmmaStep => self.step(sass, operands),
-            Opcode::Hmma => {
-                if sass.text(Aspect::Shape) != ".1688" {
-                    return Err("a product of 16x8x4 matrices".to_owned());
-                }
-                if (0..2).filter_map(|number| sass.source(number)).any(|matrix| matrix.is_negated) {
-                    return Err("a negated matrix".to_owned());
-                }
-                let accumulator = if sass.text(Aspect::ResultType) == ".F32" { F32 } else { F16 };
-                let form = product([accumulator, F16, F16, accumulator], [16, 8, 8]);
-                self.whole(sass, operands, &MatrixForm { saturates, ..form })
-            }
-            Opcode::Imma => {
-                // `.8816.U8.S8`: the sizes, the types of both matrices.
-                let mut parts = sass.text(Aspect::Shape).split('.').skip(1);
-                let k = if parts.next() == Some("8832") { 32 } else { 16 };
-                let mut element = || match parts.next() {
-                    Some("U8") => U8,
-                    Some("S8") => S8,
-                    Some("U4") => U4,
-                    _ => S4,
-                };
-                let (a, b) = (element(), element());
-                self.whole(sass, operands, &MatrixForm { saturates, ..product([S32, a, b, S32], [8, 8, k]) })
-            }
-            Opcode::Bmma => self.whole(sass, operands, &product([S32, Bits, Bits, S32], [8, 8, 4])),
-            _ => {
+            Opcode::HmmaStep => return self.step(sass, operands),
+            Opcode::Movm => {
                 self.take(sass, operands, 1)?;
                 self.instruction.destinations[0] = operands.written(sass.destination(0));
-                self.run(functions::<TransposeMatrix>(), 0)
+                return self.run(functions::<TransposeMatrix>(), 0);
             }
+            _ => {}
         }
+        if (0..3).filter_map(|number| sass.source(number)).any(|matrix| matrix.is_negated || matrix.is_absolute) {
+            return Err("a negated matrix".to_owned());
+        }
+        // The third source is the accumulator; sparse products have further ones.
+        if sass.source(3).is_some() {
+            return Err("a product with a sparse matrix".to_owned());
+        }
+        // Where it is false, the product is not added to the accumulator.
+        self.condition(sass);
+        let [m, n, k] = sizes(sass)?;
+        let generation = operands.generation;
+        let form = match sass.opcode() {
+            Opcode::Hmma => {
+                let [accumulator, factor] =
+                    [element(sass.text(Aspect::ResultType))?, element(sass.text(Aspect::SourceType))?];
+                product(generation, [accumulator, factor, factor, accumulator], [m, n, k])
+            }
+            Opcode::Qmma => {
+                let accumulator = element(sass.text(Aspect::ResultType))?;
+                let [a, b] = [element(sass.text(Aspect::FirstType))?, element(sass.text(Aspect::SecondType))?];
+                product(generation, [accumulator, a, b, accumulator], [m, n, k])
+            }
+            Opcode::Imma => {
+                // Turing's shape has the types, too: `.8816.U8.S8`.
+                let mut parts = sass.text(Aspect::Shape).split_inclusive('.').skip(2);
+                let mut named = |aspect: Aspect| match parts.next() {
+                    Some(part) => element(&format!(".{}", part.trim_end_matches('.'))),
+                    None => element(sass.text(aspect)),
+                };
+                let (a, b) = (named(Aspect::FirstType)?, named(Aspect::SecondType)?);
+                product(generation, [S32, a, b, S32], [m, n, k])
+            }
+            Opcode::Dmma => {
+                if sass.has(Aspect::Rounding) {
+                    return Err("a product of doubles that is not rounded to the nearest".to_owned());
+                }
+                product(generation, [F64; 4], [m, n, k])
+            }
+            _ => {
+                // A row has as many words of 32 bits.
+                let form = product(generation, [S32, Bits, Bits, S32], [m, n, k / 32]);
+                MatrixForm { conjunction: sass.text(Aspect::Operation) == ".AND", ..form }
+            }
+        };
+        self.whole(sass, operands, &MatrixForm { saturates, ..form })
     }
 
     /// A step of Volta's product.
@@ -98,13 +154,16 @@ impl Pending {
     /// A product of the whole warp.
     fn whole(&mut self, sass: &sass::Instruction, operands: &mut Operands, form: &MatrixForm) -> Lowered<()> {
         let count = |part: Part, element: Element| (form.elements(part) / element.per_register()) as u8;
+        // A double takes a pair of registers, of which the first is listed.
+        let each = if form.d == Element::F64 { 2 } else { 1 };
+        self.instruction.memory.pairs = true;
         let mut list: Vec<u16> = (0..count(Part::Accumulator, form.d))
-            .map(|further| operands.written_following(sass.destination(0), further))
+            .map(|further| operands.written_following(sass.destination(0), each * further))
             .collect();
         let sources = [(0, Part::A, form.a), (1, Part::B, form.b), (2, Part::Accumulator, form.c)];
         for (number, part, element) in sources {
             let register = sass.source(number).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
-            list.extend((0..count(part, element)).map(|further| operands.following(register, further).0));
+            list.extend((0..count(part, element)).map(|further| operands.following(register, each * further).0));
         }
         self.instruction.operand_list = operands.list(list);
         self.instruction.sources[4] = operands.places(form);

@@ -151,6 +151,15 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .fixed(&[(Field::new(64, 8), 255)])
     .ignoring(24, 8)
     .since(89),
+    // Two halves to two bytes.
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[FINITE, RELU, PACKED_TYPE, FROM_HALVES, UNPACK_B_MERGE_C],
+        &[RD, b(Immediate::Bits, Sign::None), PART_OF_C],
+    )
+    .ignoring(24, 8)
+    .since(89),
     Encoding::new(
         Opcode::I2fp,
         second_forms!(0x045),
@@ -188,6 +197,8 @@ const MERGE_C: Modifier = packing(|word| packing_of(word, 0b001).then_some(".MER
 const PACK_AB_MERGE_C: Modifier = packing(|word| packing_of(word, 0b101).then_some(".PACK_AB_MERGE_C"));
 const PACK_B: Modifier = packing(|word| packing_of(word, 0b011).then_some(".PACK_B"));
 const UNPACK_B: Modifier = packing(|word| packing_of(word, 0b010).then_some(".UNPACK_B"));
+const UNPACK_B_MERGE_C: Modifier = packing(|word| packing_of(word, 0b100).then_some(".UNPACK_B_MERGE_C"));
+const FROM_HALVES: Modifier = function(Aspect::SourceType, |word| (word.bits(73, 2) == 1).then_some(".F16"), 3 << 73);
 const PART_OF_C: Operand =
     source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
 /// Two bytes of a register that become halves.

@@ -114,9 +114,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(BY_COLUMNS)
     .between(75, 75),
-    Encoding::new(Opcode::Bmma, &[0x23d], &[text(".88128.XOR.POPC")], &[RD, ROWS, COLUMNS, RC])
-        .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
-        .between(75, 75),
+    Encoding::new(
+        Opcode::Bmma,
+        &[0x23d],
+        &[function(Aspect::Shape, |_| Some(".88128"), 0), text(".XOR"), text(".POPC")],
+        &[RD, ROWS, COLUMNS, RC],
+    )
+    .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+    .between(75, 75),
     Encoding::new(Opcode::Movm, &[0x23a], &[text(".16.MT88")], &[RD, RA]).since(75),
     // Ampere.
     Encoding::new(
@@ -172,7 +177,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Dmma,
         &[0x23f],
-        &[text(".884"), ROUNDING],
+        &[function(Aspect::Shape, |_| Some(".884"), 0), ROUNDING],
         &[RD, a(DOUBLE), register(32, DOUBLE), register(64, DOUBLE)],
     )
     .between(80, 89),

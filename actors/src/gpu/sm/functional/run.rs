@@ -203,11 +203,11 @@ impl Runner<'_, '_> {
                 count_access(&mut cta.slot.counters, Space::Global, AccessKind::Load);
                 return false;
             }
-            Effect::CopyArrive => {
+            Effect::CopyArrive(operation) => {
                 if mask != 0 {
                     count_access(&mut cta.slot.counters, space, kind);
                     let addresses = self.execution.access.addresses.map(|address| address as u32);
-                    Arrival { mask, addresses }.happen(&mut cta.slot.shared);
+                    Arrival { mask, addresses, operation }.happen(&mut cta.slot.shared);
                 }
                 return false;
             }

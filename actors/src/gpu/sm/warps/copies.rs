@@ -11,8 +11,11 @@ use std::collections::VecDeque;
 /// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// `cp.async.commit_group`.
-    Commit,
+    /// `cp.async.commit_group`; in machine code it holds these scoreboards, a bit each.
+    Commit {
+        /// The scoreboards.
+        scoreboards: u8,
+    },
     /// `cp.async.mbarrier.arrive`: the number of the arrival.
     Arrival(u32),
 }
@@ -67,7 +70,7 @@ impl Copies {
     /// The copies so far are a batch.
     pub fn end(&mut self, end: End) {
         self.batches.push_back(Batch { under_way: std::mem::take(&mut self.open), end });
-        self.groups += u32::from(end == End::Commit);
+        self.groups += u32::from(matches!(end, End::Commit { .. }));
     }
 
     /// Forgets the first batch if all of it has come, and tells its end.
@@ -76,7 +79,7 @@ impl Copies {
         let end = first.end;
         self.batches.pop_front();
         self.first = self.first.wrapping_add(1);
-        self.groups -= u32::from(end == End::Commit);
+        self.groups -= u32::from(matches!(end, End::Commit { .. }));
         Some(end)
     }
 
@@ -108,12 +111,14 @@ pub struct Arrival {
     pub mask: u32,
     /// Offsets in the CTA's shared memory.
     pub addresses: [u32; 32],
+    /// How they arrive.
+    pub operation: BarrierOperation,
 }
 
 impl Arrival {
     /// The lanes arrive at the objects in their CTA's shared memory.
     pub fn happen(&self, shared: &mut [u8]) {
-        let operation = AtomicOperation::Barrier(BarrierOperation::Arrive);
+        let operation = AtomicOperation::Barrier(self.operation);
         let function = AtomicFunction { operation, data_type: AtomicType::U64 };
         for address in lanes(self.mask).map(|lane: usize| self.addresses[lane] as usize) {
             if let Some(object) = shared.get_mut(address..address + 8) {
@@ -128,6 +133,8 @@ mod tests {
     use super::*;
     use crate::slab::Slab;
 
+    const COMMIT: End = End::Commit { scoreboards: 0 };
+
     #[test]
     fn groups_end_in_order() {
         let mut copies = Copies::default();
@@ -135,19 +142,19 @@ mod tests {
         for _ in 0..3 {
             copies.begin();
             numbers.push(copies.number());
-            copies.end(End::Commit);
+            copies.end(COMMIT);
         }
         assert!(copies.at_most(Some(3)) && !copies.at_most(Some(2)));
         // The second group's data come first: the first holds it up.
         copies.arrived(numbers[1]);
         assert_eq!(copies.take_finished(), None);
         copies.arrived(numbers[0]);
-        assert_eq!(copies.take_finished(), Some(End::Commit));
-        assert_eq!(copies.take_finished(), Some(End::Commit));
+        assert_eq!(copies.take_finished(), Some(COMMIT));
+        assert_eq!(copies.take_finished(), Some(COMMIT));
         assert_eq!(copies.take_finished(), None);
         assert!(copies.at_most(Some(1)) && !copies.at_most(Some(0)));
         copies.arrived(numbers[2]);
-        assert_eq!(copies.take_finished(), Some(End::Commit));
+        assert_eq!(copies.take_finished(), Some(COMMIT));
         assert!(copies.is_idle() && copies.at_most(None));
     }
 
@@ -163,13 +170,16 @@ mod tests {
     #[test]
     fn arrivals_are_no_groups_and_are_given_back() {
         let (mut copies, mut arrivals) = (Copies::default(), Slab::default());
-        let number = arrivals.insert(Arrival { mask: 1, addresses: [8; 32] });
+        let number = arrivals.insert(Arrival { mask: 1, addresses: [8; 32], operation: BarrierOperation::Arrive });
         copies.begin();
         copies.end(End::Arrival(number));
         assert!(copies.at_most(Some(0)));
         let mut dropped = Vec::new();
         copies.clear(|arrival| dropped.push(arrivals.remove(arrival).addresses[0]));
         assert_eq!(dropped, [8]);
-        assert_eq!(arrivals.insert(Arrival { mask: 2, addresses: [0; 32] }), number);
+        assert_eq!(
+            arrivals.insert(Arrival { mask: 2, addresses: [0; 32], operation: BarrierOperation::Arrive }),
+            number
+        );
     }
 }

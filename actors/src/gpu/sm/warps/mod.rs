@@ -381,7 +381,11 @@ impl<P: Profile> Warps<P> {
 
     /// The copies so far are a batch.
     pub fn end_batch(&mut self, warp: usize, end: End) {
-        self.contexts[warp].copies.end(end);
+        let context = &mut self.contexts[warp];
+        context.copies.end(end);
+        if let End::Commit { scoreboards } = end {
+            context.parts().2.take_scoreboards(scoreboards);
+        }
         self.finish_batches(warp);
     }
 
@@ -396,9 +400,16 @@ impl<P: Profile> Warps<P> {
     /// Batches that have come are forgotten, and the arrivals that waited for them happen.
     fn finish_batches(&mut self, warp: usize) {
         while let Some(end) = self.contexts[warp].copies.take_finished() {
-            if let End::Arrival(number) = end {
-                let cta = usize::from(self.warps[warp].cta);
-                self.arrivals.remove(number).happen(&mut self.ctas[cta].shared);
+            match end {
+                End::Arrival(number) => {
+                    let cta = usize::from(self.warps[warp].cta);
+                    self.arrivals.remove(number).happen(&mut self.ctas[cta].shared);
+                }
+                End::Commit { scoreboards } => {
+                    let context = &mut self.contexts[warp];
+                    let ready = Ready::at(context.copies.ready, Stall::LongScoreboard);
+                    context.parts().2.give_scoreboards(scoreboards, ready);
+                }
             }
         }
     }

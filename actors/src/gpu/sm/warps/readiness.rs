@@ -158,6 +158,23 @@ impl Readiness {
         self.issued(program, timing, results);
     }
 
+    /// Holds scoreboards until [`Self::give_scoreboards`].
+    pub fn take_scoreboards(&mut self, mask: u8) {
+        if let Readiness::ControlWords(scoreboards, _) = self {
+            held(scoreboards, mask).for_each(|scoreboard| scoreboard.pending += 1);
+        }
+    }
+
+    /// What held these scoreboards has come, and can be read from `ready` on.
+    pub fn give_scoreboards(&mut self, mask: u8, ready: Ready) {
+        if let Readiness::ControlWords(scoreboards, _) = self {
+            for scoreboard in held(scoreboards, mask) {
+                scoreboard.pending = scoreboard.pending.saturating_sub(1);
+                scoreboard.free = scoreboard.free.max(ready);
+            }
+        }
+    }
+
     /// When the result of a shared-memory access or an exchange between lanes, which can be read from `ready` on, can be read at the soonest:
     /// they come in order, on which machine code relies, in that it waits for the last alone.
     #[inline]

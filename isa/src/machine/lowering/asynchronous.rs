@@ -1,0 +1,92 @@
+//! Copies from device to shared memory that go on while the warp does: `LDGSTS`, and what waits for it.
+
+use super::operands::{Operands, predicate_source};
+use super::{Lowered, NO_SUCH_OPERAND, Pending};
+use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
+use crate::mbarrier::BarrierOperation;
+use crate::operation::operand::Source;
+use crate::operation::{Kind, MemoryForm, UniformAddress};
+use crate::sass::{self, Address, Aspect, Opcode};
+
+impl Pending {
+    pub(super) fn asynchronous(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        match sass.opcode() {
+            Opcode::Ldgsts => self.copy(sass, operands),
+            Opcode::Ldgdepbar => {
+                self.instruction.kind = Kind::CopyCommit;
+                Ok(())
+            }
+            _ => self.arrival_after_copies(sass, operands),
+        }
+    }
+
+    /// `LDGSTS`: where its predicate is false, it copies nothing, or writes zeros.
+    fn copy(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let [to, from] = [0, 1].map(|number| sass.address_operand(number));
+        let (to, from) = to.zip(from).ok_or(NO_SUCH_OPERAND)?;
+        let bytes = match sass.text(Aspect::Size) {
+            ".64" => 8,
+            ".128" => 16,
+            _ => 4,
+        };
+        let (slot, flip) = predicate_source(sass.predicate_source(0));
+        // The first predicate is of lanes that read nothing, the second of lanes that copy.
+        let none = (slot, !flip);
+        let fills = sass.has(Aspect::ZeroFill);
+        let [ignored, copies] = if fills { [none, operands.always()] } else { [operands.never(), (slot, flip)] };
+        self.instruction.predicate_sources = [ignored.0, copies.0];
+        self.instruction.predicate_flips = [ignored.1, copies.1];
+        self.instruction.kind = Kind::Copy;
+        self.instruction.offset = from.offset;
+        self.instruction.immediate = to.offset as u32;
+        self.instruction.sources = [
+            operands.register(from.register),
+            operands.register(to.register),
+            operands.number(bytes),
+            to.uniform.map_or(Source(Source::CONSTANT), |register| operands.uniform(register)),
+            Source(Source::CONSTANT),
+        ];
+        self.instruction.memory = MemoryForm {
+            space: None,
+            cache: if sass.has(Aspect::Bypass) { CacheOperator::L2Only } else { CacheOperator::All },
+            element_bytes: bytes as u8,
+            pairs: true,
+            ..MemoryForm::NONE
+        };
+        self.add_uniform(&from, operands);
+        Ok(())
+    }
+
+    /// Adds the uniform registers of an address of 64 bits.
+    fn add_uniform(&mut self, address: &Address, operands: &Operands) {
+        if let Some(uniform) = address.uniform {
+            self.instruction.memory.uniform = UniformAddress::Pair;
+            self.instruction.memory.short_address = address.adds_wide != Some(true);
+            self.instruction.operand_list = operands.uniform(uniform).0;
+        }
+    }
+
+    /// `ARRIVES.LDGSTSBAR`: the lanes arrive at a barrier when their copies so far have come. Code itself counts the arrivals in.
+    fn arrival_after_copies(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
+        let address = sass.address_operand(0).ok_or(NO_SUCH_OPERAND)?;
+        self.instruction.kind = Kind::CopyArrive;
+        self.instruction.sources[0] = operands.register(address.register);
+        self.instruction.offset = address.offset;
+        self.instruction.memory = MemoryForm {
+            space: Some(Space::Shared),
+            cache: CacheOperator::L2Only,
+            element_bytes: 8,
+            short_address: true,
+            pairs: true,
+            wide: [true; 4],
+            data_type: AtomicType::U64,
+            operation: AtomicOperation::Barrier(BarrierOperation::ArriveOfAmpere),
+            ..MemoryForm::NONE
+        };
+        if let Some(uniform) = address.uniform {
+            self.instruction.memory.uniform = UniformAddress::Short;
+            self.instruction.operand_list = operands.uniform(uniform).0;
+        }
+        Ok(())
+    }
+}
