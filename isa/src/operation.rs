@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Sleep,
     /// Copies from device to shared memory.
     Copy,
+    /// Machine code: the same, where the lowest bits of the address say how many bytes at the end are not read, but become zero.
+    CopyPart,
     /// Makes a group of the copies since the last.
     CopyCommit,
     /// Waits for copies: `immediate` is the number of groups that may be under way, or [`ALL_COPIES`].

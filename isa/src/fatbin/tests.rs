@@ -178,8 +178,13 @@ fn images_without_machine_code_for_the_gpu() {
         assert_eq!(cubins(&image, (7, 0)).expect_err(found).to_string(), expected);
     }
     // Those of an architecture that is not simulated are not run.
-    let later = cubins(&container(&[entry(2, 80, Form::Plain, &elf(80))]), (8, 6)).expect_err("sm_80");
-    assert!(later.to_string().ends_with("no machine code for sm_86 in the image, which has machine code for sm_80"));
+    let later = cubins(&container(&[entry(2, 100, Form::Plain, &elf(100))]), (10, 3)).expect_err("sm_100");
+    assert!(later.to_string().ends_with("no machine code for sm_103 in the image, which has machine code for sm_100"));
+    // Code of sm_80 runs on sm_86, and on no GPU of another generation.
+    let ampere = container(&[entry(2, 80, Form::Plain, &elf(80))]);
+    assert_eq!(cubins(&ampere, (8, 6)).map(|images| images.len()), Ok(1));
+    let hopper = cubins(&ampere, (9, 0)).expect_err("sm_80");
+    assert!(hopper.to_string().ends_with("no machine code for sm_90 in the image, which has machine code for sm_80"));
     let unknown = cubins(b"\xff\xfe12", (7, 0)).expect_err("no image");
     assert!(matches!(unknown, ImageError::Unknown { bytes: 4, .. }), "{unknown}");
 }

@@ -130,7 +130,7 @@ fn step<const VERSION: usize>(
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
         Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),
-        Kind::Copy => asynchronous::copy(instruction, warp, context, access, mask),
+        Kind::Copy | Kind::CopyPart => asynchronous::copy(instruction, warp, context, access, mask),
         Kind::CopyArrive => asynchronous::arrive_after_copies(instruction, warp, context, access, mask),
         Kind::BarrierTest => asynchronous::test(instruction, warp, context, access, mask),
         Kind::CopyCommit | Kind::CopyWait => {

@@ -328,7 +328,8 @@ impl Instruction {
 
     /// Where a jump goes: to an address, or to the sum of a register and a number.
     pub fn jump(&self) -> Option<Jump> {
-        let base = self.source(0).and_then(|source| match source.location {
+        // The register of a branch has the lanes that it asks about.
+        let base = self.source(0).filter(|_| self.opcode() != Opcode::Bra).and_then(|source| match source.location {
             Location::Register(register) => Some(register),
             _ => None,
         });

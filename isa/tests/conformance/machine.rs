@@ -170,9 +170,9 @@ impl Execution {
                 *arrived |= arrival.mask;
                 *reduced = (reduced.0 | arrival.mask & arrival.predicate, Some(arrival.kind));
             }
-            Effect::CopyArrive(_) => {
+            Effect::CopyArrive(operation) => {
                 // Copies are done at once here.
-                let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);
+                let arrive = AtomicOperation::Barrier(operation);
                 let function = AtomicFunction { operation: arrive, data_type: AtomicType::U64 };
                 for lane in lanes(access.mask) {
                     let place = access.addresses[lane] as usize;

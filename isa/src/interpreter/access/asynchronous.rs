@@ -8,7 +8,7 @@ use crate::execution::{
 use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
 use crate::mbarrier;
-use crate::operation::{Instruction, barrier_test};
+use crate::operation::{Instruction, Kind, barrier_test};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -18,7 +18,7 @@ const SUSPENSION_NANOSECONDS: u32 = 40;
 
 /// `cp.async`: the first source is the address in device memory, the second the address in shared memory (32 bits, or 64 where `wide[1]`),
 /// the third the number of bytes to read; the rest of the copy is zero. Lanes of the first predicate read nothing. Machine code adds the
-/// fourth source to the address in shared memory, and copies in lanes of the second predicate alone.
+/// fourth source to the address in shared memory.
 pub(in crate::interpreter) fn copy(
     instruction: &Instruction,
     warp: &mut WarpState,
@@ -32,10 +32,6 @@ pub(in crate::interpreter) fn copy(
     access.bytes = instruction.memory.element_bytes;
     access.mask = 0;
     let is_machine = instruction.memory.pairs;
-    let mask = match is_machine {
-        true => mask & warp.registers.predicate(instruction.predicate_sources[1], instruction.predicate_flips[1]),
-        false => mask,
-    };
     if mask == 0 {
         warp.control.advance();
         return Effect::Copy;
@@ -43,7 +39,14 @@ pub(in crate::interpreter) fn copy(
     let constants = &warp.constants.0;
     read_addresses(instruction, &warp.registers, constants, &mut access.addresses);
     let size = access.bytes;
-    let bytes = u32::read(&warp.registers, constants, instruction.sources[2]);
+    let mut bytes = u32::read(&warp.registers, constants, instruction.sources[2]);
+    if instruction.kind == Kind::CopyPart {
+        for (address, bytes) in access.addresses.iter_mut().zip(&mut bytes) {
+            let left_out = *address & u64::from(size - 1);
+            *address -= left_out;
+            *bytes -= left_out as u32;
+        }
+    }
     let ignored = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
     let wanted = |lane: usize| if (ignored >> lane) & 1 != 0 { 0 } else { bytes[lane].min(u32::from(size)) };
     context.values.accessed.low = [0; LANES];

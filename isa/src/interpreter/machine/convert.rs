@@ -60,3 +60,35 @@ impl Body for ConvertPairBelow {
         u32::write(registers, instruction.destinations[0], &results, mask);
     }
 }
+
+/// Two bytes of a register to two halves: the immediate is a packed [`Conversion`], `offset` the first bit of the bytes.
+pub(crate) struct UnpackPair;
+
+impl Body for UnpackPair {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let conversion = Conversion::unpack(instruction.immediate);
+        let words = u32::read(registers, constants, instruction.sources[0]);
+        let results = words.map(|word| {
+            let byte = |number: u32| u64::from(word >> (instruction.offset as u32 + 8 * number) & 0xff);
+            (conversion.convert(byte(0), 0) | conversion.convert(byte(1), 0) << 16) as u32
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
+
+/// A single to 16 bits, below a half of a second register: the immediate is a packed [`Conversion`], `offset` the first bit of that half.
+pub(crate) struct ConvertBelow;
+
+impl Body for ConvertBelow {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let conversion = Conversion::unpack(instruction.immediate);
+        let [values, above] = [0, 1].map(|place| u32::read(registers, constants, instruction.sources[place]));
+        let results = std::array::from_fn(|lane| {
+            let low = conversion.convert(u64::from(values[lane]), 0) as u32;
+            (above[lane] >> instruction.offset) << 16 | low
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}

@@ -5,7 +5,7 @@ use crate::interpreter::integer::logic3;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
-use crate::operation::operand::Row;
+use crate::operation::operand::{Row, SINK_PREDICATE};
 use std::marker::PhantomData;
 
 /// `SHF`: bits of the immediate. The lowest two are the type: 0 signed and 1 unsigned 64 bits, 2 signed and 3 unsigned 32 bits.
@@ -223,7 +223,8 @@ impl<O: LaneOperation<A = i32, B = (), C = (), D = u32>> LaneOperation for Inver
     }
 }
 
-/// `R2UR`: the value of the first lane that takes part.
+/// `R2UR`: the value of the first lane. The predicate, where there is one, is true in lanes that have another value; the source predicate is
+/// added to it.
 pub(crate) struct FirstLane;
 
 impl Body for FirstLane {
@@ -231,6 +232,12 @@ impl Body for FirstLane {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let values = u32::read(registers, constants, instruction.sources[0]);
         let first = values[mask.trailing_zeros() as usize % LANES];
+        let destination = instruction.predicate_destinations[0];
+        if destination != SINK_PREDICATE {
+            let before = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+            let others = (0..LANES).fold(before, |others, lane| others | u32::from(values[lane] != first) << lane);
+            registers.set_predicate(destination, others, mask);
+        }
         u32::write(registers, instruction.destinations[0], &[first; LANES], mask);
     }
 }

@@ -20,7 +20,8 @@ impl Pending {
         }
     }
 
-    /// `LDGSTS`: where its predicate is false, it copies nothing, or writes zeros.
+    /// `LDGSTS`: where its predicate is false, it writes zeros. `.ZFILL` is of copies that read a part of their bytes: the lowest bits of the
+    /// address say how many they leave out (own finding from the code for `cp.async` with a size to read).
     fn copy(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         let [to, from] = [0, 1].map(|number| sass.address_operand(number));
         let (to, from) = to.zip(from).ok_or(NO_SUCH_OPERAND)?;
@@ -30,13 +31,9 @@ impl Pending {
             _ => 4,
         };
         let (slot, flip) = predicate_source(sass.predicate_source(0));
-        // The first predicate is of lanes that read nothing, the second of lanes that copy.
-        let none = (slot, !flip);
-        let fills = sass.has(Aspect::ZeroFill);
-        let [ignored, copies] = if fills { [none, operands.always()] } else { [operands.never(), (slot, flip)] };
-        self.instruction.predicate_sources = [ignored.0, copies.0];
-        self.instruction.predicate_flips = [ignored.1, copies.1];
-        self.instruction.kind = Kind::Copy;
+        // A copy knows the lanes that read nothing.
+        (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, !flip);
+        self.instruction.kind = if sass.has(Aspect::ZeroFill) { Kind::CopyPart } else { Kind::Copy };
         self.instruction.offset = from.offset;
         self.instruction.immediate = to.offset as u32;
         self.instruction.sources = [

@@ -8,7 +8,7 @@ use crate::interpreter::convert::{Conversion, ConvertPair, Mode, Scalar};
 use crate::interpreter::floating_point::float::*;
 use crate::interpreter::floating_point::half::HalfToDouble;
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned};
-use crate::interpreter::machine::convert::{ConvertPairBelow, ConvertPart};
+use crate::interpreter::machine::convert::{ConvertBelow, ConvertPairBelow, ConvertPart, UnpackPair};
 use crate::sass::{self, Aspect, Opcode};
 
 /// The type that a modifier names, signed or a single where it names none.
@@ -110,7 +110,13 @@ impl Pending {
             }
             ".UNPACK_B" => {
                 self.take(sass, operands, 1)?;
-                self.run(functions::<ConvertPair>(), conversion.pack())
+                self.instruction.offset = 16 * sass.source(0).map_or(0, |source| source.part) as i64;
+                self.run(functions::<UnpackPair>(), conversion.pack())
+            }
+            ".MERGE_C" if conversion.to.bits() == 16 => {
+                self.take(sass, operands, 2)?;
+                self.instruction.offset = 16 * sass.source(1).map_or(0, |source| source.part) as i64;
+                self.run(functions::<ConvertBelow>(), conversion.pack())
             }
             ".UNPACK_B_MERGE_C" => {
                 // Both values are in one register.

@@ -7,7 +7,7 @@ use crate::interpreter::collective::{Match, Reduce, Shuffle, Vote, reduction, sh
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
 use crate::interpreter::registers::special;
-use crate::operation::operand::{FIRST_PREDICATE, SINK_PREDICATE, SINK_ROW, Source};
+use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::operation::{Kind, counter};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Aspect, Opcode};
@@ -64,10 +64,12 @@ impl Pending {
                 self.run(functions::<Reduce>(), operation)
             }
             O::R2ur => {
-                if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
-                    return Err("a predicate that says whether lanes differ".to_owned());
-                }
                 self.take(sass, operands, 1)?;
+                let written = sass.predicate(0);
+                self.instruction.predicate_destinations[0] = predicate_destination(written);
+                // The lanes that differ are added to those of before, or to none.
+                let before = if sass.has(Aspect::Mode) { predicate_source(written) } else { (TRUE_PREDICATE, u32::MAX) };
+                (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = before;
                 self.run(functions::<FirstLane>(), 0)
             }
             _ => self.special_register(sass, operands),

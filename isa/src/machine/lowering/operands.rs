@@ -370,16 +370,6 @@ impl Operands {
         }
     }
 
-    /// A predicate that is true.
-    pub fn always(&self) -> PredicateSource {
-        (TRUE_PREDICATE, 0)
-    }
-
-    /// One that is false.
-    pub fn never(&self) -> PredicateSource {
-        (TRUE_PREDICATE, u32::MAX)
-    }
-
     /// A source of 32 bits.
     pub fn read(&mut self, source: SourceOperand) -> Result<Source, String> {
         match source.location {

@@ -202,7 +202,8 @@ const FROM_HALVES: Modifier = function(Aspect::SourceType, |word| (word.bits(73,
 const PART_OF_C: Operand =
     source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
 /// Two bytes of a register that become halves.
-const UNPACKED: Operand = b(Immediate::Bits, Sign::None);
+const UNPACKED: Operand =
+    source(SourcePlace::Exchanged, Immediate::Bits, Sign::None, Suffix::Part(Field::new(88, 1), |_| &["", ".H1"]));
 
 const fn packing(text: fn(Word) -> Option<&'static str>) -> Modifier {
     function(Aspect::Packing, text, PACKING)

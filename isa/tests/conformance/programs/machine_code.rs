@@ -1,6 +1,6 @@
 //! Kernels as PTX and as machine code that NVIDIA's assembler made of it: both leave the same memory.
 //!
-//! `tests/machine/` has the sources, with their machine code by ptxas 12.9 (sm_70) and 13.5 (sm_75). A thread has 256 bytes of memory:
+//! `tests/machine/` has the sources, with their machine code by ptxas 12.9 (sm_70) and 13.5 (sm_75 and newer). A thread has 256 bytes of memory:
 //! its kernel reads the first half and writes the second.
 
 use crate::machine;
@@ -190,9 +190,23 @@ fn matrix_products_and_loads_of_turing() {
 }
 
 #[test]
+fn matrix_products_of_ampere_and_ada() {
+    compare(source!("matrices_of_ampere"), 80, code!("matrices_of_ampere", 80), 6);
+    compare(source!("bytes_of_ada"), 89, code!("bytes_of_ada", 89), 6);
+}
+
+/// Bfloat16, extrema, conversions, reductions of a warp, copies in groups and with barriers.
+#[test]
+fn further_instructions_of_ampere() {
+    compare(source!("words_of_ampere"), 80, code!("words_of_ampere", 80), 24);
+    compare(source!("words_of_ampere"), 86, code!("words_of_ampere", 86), 24);
+}
+
+#[test]
 fn matrix_products_of_whole_warps() {
     compare(source!("wmma"), 70, code!("wmma", 70), 3);
     compare(source!("wmma"), 75, code!("wmma", 75), 3);
+    compare(source!("wmma"), 80, code!("wmma", 80), 3);
     compare(source!("wmma_integers"), 75, code!("wmma_integers", 75), 3);
 }
 
@@ -292,6 +306,7 @@ fn textures_and_surfaces() {
 fn arithmetic() {
     compare(source!("arithmetic"), 70, code!("arithmetic", 70), 24);
     compare(source!("arithmetic"), 75, code!("arithmetic", 75), 24);
+    compare(source!("arithmetic"), 80, code!("arithmetic", 80), 24);
     compare(source!("special_of_turing"), 75, code!("special_of_turing", 75), 24);
 }
 
@@ -300,6 +315,7 @@ fn arithmetic() {
 fn findings_of_random_kernels() {
     compare(source!("random_findings"), 70, code!("random_findings", 70), 24);
     compare(source!("random_findings"), 75, code!("random_findings", 75), 24);
+    compare(source!("random_findings"), 80, code!("random_findings", 80), 24);
 }
 
 /// A branch that lanes take all together or not at all (`BRA.U`), which ptxas puts before instructions under a predicate.
@@ -307,12 +323,14 @@ fn findings_of_random_kernels() {
 fn uniform_branches() {
     compare(source!("uniform_branches"), 70, code!("uniform_branches", 70), 24);
     compare(source!("uniform_branches"), 75, code!("uniform_branches", 75), 24);
+    compare(source!("uniform_branches"), 80, code!("uniform_branches", 80), 24);
 }
 
 #[test]
 fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 70, code!("warps", 70), 24);
     compare(source!("warps"), 75, code!("warps", 75), 24);
+    compare(source!("warps"), 80, code!("warps", 80), 24);
 }
 
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
