@@ -47,7 +47,7 @@ const ASSEMBLED: u64 = 200;
 /// Kernels of a module.
 const MODULE: u64 = 50;
 /// Architectures, and the file of each.
-const ARCHITECTURES: [u32; 2] = [70, 75];
+const ARCHITECTURES: [u32; 3] = [70, 75, 80];
 
 /// A number that an environment variable has.
 fn number(variable: &str) -> Option<u64> {
