@@ -79,6 +79,20 @@ pub enum Aspect {
     Layout,
     /// How many there are.
     Count,
+    /// The elements in a row of the first matrix, which are those in a column of the second.
+    Depth,
+    /// Half of the elements of the first matrix are stored.
+    Sparse,
+    /// The first matrix is negated.
+    NegateFirst,
+    /// The second is.
+    NegateSecond,
+    /// The first matrix is stored by columns.
+    TransposeFirst,
+    /// The second is stored by rows.
+    TransposeSecond,
+    /// The group of products that ends with this one.
+    Group,
 
     // Of memory.
     /// Bytes of an access.
@@ -99,6 +113,20 @@ pub enum Aspect {
     Cache,
     /// Which space.
     Space,
+    /// From which space.
+    SourceSpace,
+    /// To all CTAs of a mask.
+    Multicast,
+    /// What an arrival at a barrier changes: arrivals, or bytes of transactions, or both.
+    Arrival,
+    /// The arrival has no result.
+    NoResult,
+    /// The threads are no longer expected at the barrier.
+    Drop,
+    /// The threads that arrive are those of a mask.
+    ThreadMask,
+    /// It waits for some time, rather than test once.
+    Wait,
 
     // Of textures and surfaces.
     /// The handle is in a register.

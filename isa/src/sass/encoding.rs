@@ -212,19 +212,24 @@ pub struct Operand {
     pub slot: Slot,
     /// When the text has it.
     pub shown: Shown,
-    /// No comma stands before it.
-    pub is_joined: bool,
+    /// What stands before it, where it is not the first.
+    pub separator: &'static str,
 }
 
 impl Operand {
     /// One that the text always has.
     pub const fn new(slot: Slot) -> Operand {
-        Operand { slot, shown: Shown::Always, is_joined: false }
+        Operand { slot, shown: Shown::Always, separator: ", " }
     }
 
     /// The same, joined to the one before by a space.
     pub const fn joined(self) -> Operand {
-        Operand { is_joined: true, ..self }
+        Operand { separator: " ", ..self }
+    }
+
+    /// The same, with nothing between it and the one before.
+    pub const fn attached(self) -> Operand {
+        Operand { separator: "", ..self }
     }
 
     /// The same, shown under a condition.

@@ -2,6 +2,7 @@
 
 use super::aspect::Aspect;
 use super::encoding::named;
+use super::instruction::ZERO_REGISTER;
 use super::word::{Field, Word};
 
 /// Set where a source is a uniform register.
@@ -145,8 +146,8 @@ pub enum Suffix {
     None,
     /// Always the same.
     Fixed(&'static str),
-    /// Brackets around it: the register has a place in a surface.
-    Brackets,
+    /// Brackets around it, behind a name: the register has an address, a place in a surface, or a descriptor.
+    Brackets(&'static str),
     /// The part of the register that is used: a field, and the texts of its values, which may depend on other fields. Immediates and
     /// constants are whole.
     Part(Field, fn(Word) -> &'static [&'static str]),
@@ -310,7 +311,7 @@ impl SourceSlot {
     /// What stands behind it in a word; `None` where there is no such part.
     pub fn suffix(&self, word: Word, place: Place) -> Option<&'static str> {
         match self.suffix {
-            Suffix::None | Suffix::Brackets | Suffix::BothHalves => Some(""),
+            Suffix::None | Suffix::Brackets(_) | Suffix::BothHalves => Some(""),
             Suffix::Fixed(text) => Some(text),
             Suffix::Part(field, names) => named(names(word), word.field(field)),
             Suffix::Halves => named(HALVES, word.field(self.part(place)?)),
@@ -352,8 +353,8 @@ impl SourceSlot {
 /// How a memory instruction forms its address.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressForm {
-    /// The lowest bit of the general register.
-    pub register: u8,
+    /// The lowest bit of the general register, where the instruction has one.
+    pub register: Option<u8>,
     /// The signed number that is added.
     pub offset: Field,
     /// The uniform register that is added, by its lowest bit, where the instruction has one.
@@ -364,6 +365,21 @@ pub struct AddressForm {
     pub descriptor: Option<Descriptor>,
     /// The register may be scaled by bits 78 and 79.
     pub has_scale: bool,
+    /// Which registers that are zero the text has beside others.
+    pub zeros: Zeros,
+}
+
+/// Which registers that are zero the text of an address has, of a general one and a uniform one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeros {
+    /// The uniform one.
+    Uniform,
+    /// The general one.
+    General,
+    /// Both. The general one is never zero where all its 64 bits are added.
+    Both,
+    /// Where the general one has 64 bits, which are never zero, the uniform one is left out; elsewhere both are there.
+    UnlessWide,
 }
 
 /// How many bits of a general register are added to a uniform one.
@@ -399,6 +415,29 @@ impl Descriptor {
 }
 
 impl AddressForm {
+    /// A general register and an offset.
+    pub const fn new(register: u8, offset: Field) -> AddressForm {
+        AddressForm {
+            register: Some(register),
+            offset,
+            uniform: None,
+            width: RegisterWidth::Unsaid,
+            descriptor: None,
+            has_scale: false,
+            zeros: Zeros::Uniform,
+        }
+    }
+
+    /// A uniform register and an offset.
+    pub const fn of_uniform(register: u8, offset: Field) -> AddressForm {
+        AddressForm { register: None, uniform: Some(register), ..AddressForm::new(0, offset) }
+    }
+
+    /// The number of the general register; RZ where the instruction has none.
+    pub fn general(&self, word: Word) -> u64 {
+        self.register.map_or(u64::from(ZERO_REGISTER), |low| word.bits(low, 8))
+    }
+
     /// The descriptor that a word has.
     pub fn descriptor(&self, word: Word) -> Option<Descriptor> {
         self.descriptor.filter(|descriptor| word.bit(descriptor.bit))
@@ -414,7 +453,7 @@ impl AddressForm {
     }
 
     fn mask(self, word: Word) -> Option<u128> {
-        let AddressForm { register, offset, uniform, width, descriptor, has_scale } = self;
+        let AddressForm { register, offset, uniform, width, descriptor, has_scale, zeros } = self;
         if uniform.is_some() && !word.bit(UNIFORM_FLAG) {
             return None;
         }
@@ -427,10 +466,15 @@ impl AddressForm {
         if self.descriptor(word).is_some() && self.adds_wide(word) == Some(false) {
             return None;
         }
+        let is_never_zero = matches!(zeros, Zeros::Both | Zeros::UnlessWide) && self.descriptor(word).is_none();
+        if is_never_zero && self.adds_wide(word) == Some(true) && self.general(word) == u64::from(ZERO_REGISTER) {
+            return None;
+        }
         let descriptor = descriptor
             .map_or(0, |it| Field::new(it.register, 6).mask() | 1 << it.bit | it.shown.map_or(0, |shown| 1 << shown));
         let scale = if has_scale { Field::new(78, 2).mask() } else { 0 };
-        Some(Field::new(register, 8).mask() | offset.mask() | uniform | width | descriptor | scale)
+        let register = register.map_or(0, |low| Field::new(low, 8).mask());
+        Some(register | offset.mask() | uniform | width | descriptor | scale)
     }
 }
 

@@ -1,10 +1,29 @@
 //! Special registers by their numbers.
 
-/// The name of a special register, `SR_` and its number where it has none that is known.
-pub fn name(number: u8) -> String {
-    let known = NAMES.iter().find(|(known, _)| *known == number);
+/// The name of a special register in a generation of architectures, `SR` and its number where it has none that is known.
+pub fn name(number: u8, generation: u32) -> String {
+    let known = match generation {
+        0..80 => &[][..],
+        80..90 => OF_AMPERE,
+        _ => OF_HOPPER,
+    };
+    let known = known.iter().chain(NAMES).find(|(known, _)| *known == number);
     known.map_or_else(|| format!("SR{number}"), |(_, name)| (*name).to_owned())
 }
+
+/// Those that have other names from Ampere on.
+const OF_AMPERE: &[(u8, &str)] = &[(24, "SR_SW_SCRATCH")];
+
+/// Those that have other names, or names at all, from Hopper on.
+const OF_HOPPER: &[(u8, &str)] = &[
+    (24, "SR_SW_SCRATCH"),
+    (65, "SR_CGAERRORSTATUS"),
+    (134, "SR_WARPGROUP_INFO"),
+    (135, "SR_WARPGROUPID"),
+    (136, "SR_CgaCtaId"),
+    (137, "SR_GpcLocalCgaId"),
+    (139, "SR_CTARegPoolSz"),
+];
 
 /// Numbers and names, as disassemblers print them.
 const NAMES: &[(u8, &str)] = &[
@@ -104,5 +123,7 @@ const NAMES: &[(u8, &str)] = &[
     (129, "SR_SNAP_PM_HI6"),
     (130, "SR_SNAP_PM7"),
     (131, "SR_SNAP_PM_HI7"),
+    (132, "SR_VARIABLE_RATE"),
+    (133, "__HIR0X000"),
     (255, "SRZ"),
 ];

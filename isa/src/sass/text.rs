@@ -3,7 +3,7 @@
 use super::encoding::named;
 use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use super::number;
-use super::slot::{AddressForm, Immediate, Place, Sign, Slot, SourceSlot, Suffix};
+use super::slot::{AddressForm, Immediate, Place, Sign, Slot, SourceSlot, Suffix, Zeros};
 use super::special_register;
 use super::word::{ControlWord, Field, Word};
 use std::fmt::{self, Write as _};
@@ -39,7 +39,7 @@ impl Instruction {
         for operand in self.encoding.operands(self.word).filter(|operand| operand.shown.is_shown(self.word)) {
             let operand_text = self.operand(&operand.slot);
             if !text.is_empty() && !operand_text.is_empty() {
-                text.push_str(if operand.is_joined { " " } else { ", " });
+                text.push_str(operand.separator);
             }
             text.push_str(&operand_text);
         }
@@ -68,7 +68,7 @@ impl Instruction {
             Slot::IndexedConstant => constant_at(word, (word.bits(24, 8) != 255).then(|| register(word.bits(24, 8)))),
             Slot::UniformIndexedConstant => constant_at(word, Some(uniform_register(word.bits(24, 6)))),
             Slot::Constant => constant(word),
-            Slot::Special => special_register::name(word.bits(72, 8) as u8),
+            Slot::Special => special_register::name(word.bits(72, 8) as u8, self.encoding.since),
             Slot::ConvergenceBarrier(low) => format!("B{}", word.bits(low, 4)),
             Slot::WarpState(_) => warp_state(word.bits(24, 5)),
             Slot::Scoreboard(field) => format!("SB{}", word.field(field)),
@@ -106,7 +106,7 @@ impl Instruction {
             _ => "",
         };
         match slot.suffix {
-            Suffix::Brackets => format!("[{name}]"),
+            Suffix::Brackets(kind) => format!("{kind}[{name}]"),
             // The bars stand around the halves of a constant, too, and before the mark of the reuse cache.
             Suffix::Halves if has_bars && place == Place::Constant => format!("{sign}|{name}{suffix}|"),
             // The disassembler puts a space between the bank and the offset of a constant whose sign it is.
@@ -141,12 +141,18 @@ impl Instruction {
 
     fn memory_address(&self, form: &AddressForm) -> String {
         let word = self.word;
-        let general = word.bits(form.register, 8);
+        let general = form.general(word);
         let descriptor = form.descriptor(word);
-        let has_register = general != u64::from(ZERO_REGISTER) || descriptor.is_some();
-        let is_zero = |low: u8| word.bits(low, 6) == u64::from(ZERO_UNIFORM_REGISTER);
-        // Where it could be a descriptor as well, a register that is zero is left out.
-        let uniform = form.uniform.filter(|&low| descriptor.is_none() && !(form.descriptor.is_some() && is_zero(low)));
+        let uniform = form.uniform.filter(|_| descriptor.is_none());
+        let names_zero = descriptor.is_some() || (uniform.is_some() && form.zeros != Zeros::Uniform);
+        let has_register = general != u64::from(ZERO_REGISTER) || names_zero;
+        let is_zero = |low: &u8| word.bits(*low, 6) == u64::from(ZERO_UNIFORM_REGISTER);
+        let leaves_zero = match form.zeros {
+            Zeros::Uniform | Zeros::Both => false,
+            Zeros::General => true,
+            Zeros::UnlessWide => form.adds_wide(word) == Some(true),
+        };
+        let uniform = uniform.filter(|low| !(leaves_zero && is_zero(low)));
         // Alone it is an address.
         let Field { low, width } = form.offset;
         let is_added = has_register || uniform.is_some();

@@ -359,7 +359,7 @@ impl Instruction {
             Some(adds_wide) if form.uniform.is_some() || form.descriptor.is_some() => pair_if(adds_wide),
             _ => width,
         };
-        uses.read(word.bits(form.register, 8), general);
+        uses.read(form.general(word), general);
         if let Some(descriptor) = form.descriptor(word) {
             uses.read_uniform(descriptor.register(word), 2);
         }

@@ -280,7 +280,7 @@ impl Instruction {
         let word = self.word;
         let uniform = form.uniform.filter(|_| word.bit(UNIFORM_FLAG)).map(|low| word.bits(low, 6) as u8);
         Address {
-            register: word.bits(form.register, 8) as u8,
+            register: form.general(word) as u8,
             scale: if form.has_scale { [0, 2, 3, 4][word.bits(78, 2) as usize] } else { 0 },
             uniform: uniform.filter(|_| form.descriptor(word).is_none()),
             adds_wide: form.adds_wide(word),

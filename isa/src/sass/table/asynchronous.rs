@@ -4,23 +4,17 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
 use crate::sass::word::Field;
 
 /// The place in shared memory.
-const TO: AddressForm = AddressForm {
-    register: 16,
-    offset: Field::new(44, 20),
-    uniform: None,
-    width: RegisterWidth::Unsaid,
-    descriptor: None,
-    has_scale: false,
-};
+const TO: AddressForm = AddressForm::new(16, Field::new(44, 20));
 const TO_REGISTER: Operand = at(Slot::Address(TO));
 const TO_UNIFORM: Operand = at(Slot::Address(AddressForm { uniform: Some(64), ..TO }));
 
 /// The place in device memory.
-const FROM: AddressForm = AddressForm { register: 24, offset: Field::new(32, 12), width: RegisterWidth::Wide, ..TO };
+const FROM: AddressForm =
+    AddressForm { width: RegisterWidth::Wide, zeros: Zeros::General, ..AddressForm::new(24, Field::new(32, 12)) };
 
 /// Its uniform registers are a descriptor, or are added.
 const fn from(shown: Option<u8>) -> Operand {
@@ -93,15 +87,19 @@ const COPY: &[Modifier] = &[
 ];
 const FETCHES: &[(Field, u64)] = &[(Field::new(70, 1), 1)];
 
+/// A place in the shared memory of another CTA of the cluster, and its barrier.
+const fn remote(width: u8) -> Operand {
+    at(Slot::Address(AddressForm {
+        uniform: Some(64),
+        width: RegisterWidth::Bit(width),
+        zeros: Zeros::UnlessWide,
+        ..AddressForm::new(24, Field::new(40, 24))
+    }))
+}
+
 /// A barrier in shared memory.
-const BARRIER: Operand = at(Slot::Address(AddressForm {
-    register: 24,
-    offset: Field::new(40, 24),
-    uniform: Some(64),
-    width: RegisterWidth::Unsaid,
-    descriptor: None,
-    has_scale: false,
-}));
+const BARRIER: Operand =
+    at(Slot::Address(AddressForm { uniform: Some(64), ..AddressForm::new(24, Field::new(40, 24)) }));
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Ldgsts, &[0xfae], COPY, &[TO_REGISTER, from(Some(101)), CONDITION])
@@ -123,5 +121,22 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[BARRIER],
     )
     .fixed(&[(Field::new(73, 3), 5)])
+    .since(90),
+    Encoding::new(
+        Opcode::Stas,
+        &[0xdbd],
+        &[choice(Aspect::Size, 73, 3, &[NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, "", ".64", ".128", NO_SUCH])],
+        &[remote(90), RB],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Redas,
+        &[0xdbe],
+        &[
+            choice(Aspect::Operation, 87, 4, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]),
+            choice(Aspect::Type, 73, 3, &["", ".S32", ".64"]),
+        ],
+        &[remote(72), RB],
+    )
     .since(90),
 ];

@@ -161,6 +161,18 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .ignoring(24, 8)
     .since(89),
     Encoding::new(
+        Opcode::F2ip,
+        second_forms!(0x043),
+        &[
+            choice(Aspect::ResultType, 76, 2, &[".U8", ".S8", NO_SUCH, NO_SUCH]),
+            text(".F32"),
+            flag(Aspect::NanToZero, 74, ".NTZ"),
+            flag(Aspect::Relu, 75, ".RELU"),
+        ],
+        &[RD, RA, b(Immediate::Single, Sign::None), PART_OF_C],
+    )
+    .since(80),
+    Encoding::new(
         Opcode::I2fp,
         second_forms!(0x045),
         &[text(".F32"), choice(Aspect::SourceType, 74, 1, &[".U32", ".S32"]), ROUNDING],

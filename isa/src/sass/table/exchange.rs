@@ -15,6 +15,8 @@ const BYTES: &[&str] = &["", ".B1", ".B2", ".B3"];
 const VOTE: Modifier = choice(Aspect::Mode, 72, 2, &[".ALL", ".ANY", ".EQ", NO_SUCH]);
 /// A table of three predicates.
 const TABLE: Operand = at(Slot::Number2(Field::new(64, 3), Field::new(72, 5)));
+const SPECIAL: Operand = at(Slot::Special);
+const CLOCK_SIZE: Modifier = choice(Aspect::Size, 80, 1, &[".32", ""]);
 const MASK: Operand = number(32, 32);
 
 pub(super) const ENCODINGS: &[Encoding] = &[
@@ -73,9 +75,16 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[at(Slot::AllUniformPredicates), byte_of(SourcePlace::Uniform(24)), MASK],
     )
     .fixed(&[(Field::new(91, 1), 1)]),
-    Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, at(Slot::Special)]),
-    Encoding::new(Opcode::Cs2r, &[0x805], &[choice(Aspect::Size, 80, 1, &[".32", ""])], &[RD, at(Slot::Special)]),
-    Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, at(Slot::Special)]),
+    // The names of special registers depend on the generation.
+    Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, SPECIAL]).until(79),
+    Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, SPECIAL]).between(80, 89),
+    Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, SPECIAL]).since(90),
+    Encoding::new(Opcode::Cs2r, &[0x805], &[CLOCK_SIZE], &[RD, SPECIAL]).until(79),
+    Encoding::new(Opcode::Cs2r, &[0x805], &[CLOCK_SIZE], &[RD, SPECIAL]).between(80, 89),
+    Encoding::new(Opcode::Cs2r, &[0x805], &[CLOCK_SIZE], &[RD, SPECIAL]).since(90),
+    Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).until(79),
+    Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).between(80, 89),
+    Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).since(90),
     Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).between(75, 89),
     Encoding::new(Opcode::R2ur, &[0x2ca], &[flag(Aspect::Mode, 84, ".OR")], &[PD_IF_ANY, UD, a(Sign::None)]).since(90),
     Encoding::new(

@@ -5,22 +5,17 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
 use crate::sass::word::Field;
 
-const PLAIN: AddressForm = AddressForm {
-    register: 24,
-    offset: Field::new(40, 24),
-    uniform: None,
-    width: RegisterWidth::Unsaid,
-    descriptor: None,
-    has_scale: false,
-};
+const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
 
 /// An address with uniform registers.
 const fn described(uniform: u8, width: u8, bit: u8, shown: Option<u8>) -> AddressForm {
     AddressForm {
         uniform: Some(uniform),
+        // The text of Hopper has all registers.
+        zeros: if shown.is_some() { Zeros::Uniform } else { Zeros::Both },
         width: RegisterWidth::Bit(width),
         descriptor: Some(Descriptor { register: uniform, is_next: false, bit, shown }),
         ..PLAIN

@@ -7,14 +7,7 @@ use crate::sass::opcode::Opcode;
 use crate::sass::slot::{AddressForm, RegisterWidth, Slot};
 use crate::sass::word::Field;
 
-const PLAIN: AddressForm = AddressForm {
-    register: 24,
-    offset: Field::new(40, 24),
-    uniform: None,
-    width: RegisterWidth::Unsaid,
-    descriptor: None,
-    has_scale: false,
-};
+const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
 const fn address(form: AddressForm) -> Operand {
     at(Slot::Address(form))
 }
@@ -88,6 +81,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     ),
     Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT]).since(75),
     Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT_LOCAL_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Stsm, &[0x844], STORED_MATRICES, &[AT, RB]).since(90),
+    Encoding::new(Opcode::Stsm, &[0x844], STORED_MATRICES, &[AT_LOCAL_UNIFORM_STORE, RB]).since(90),
     Encoding::new(Opcode::Atomg, &[0x3a8], &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB])
         .fixed(EVICT_NORMAL_NO_RC)
         .until(75),
@@ -206,6 +201,10 @@ const HOPPER_SHARED_COUNT: Modifier = function(
 /// How matrices are stored, and how many there are.
 const MATRICES: &[Modifier] = &[
     choice(Aspect::Layout, 78, 2, &[".16.M88", ".16.MT88", ".16.M832", NO_SUCH]),
+    choice(Aspect::Count, 72, 2, &["", ".2", ".4", NO_SUCH]),
+];
+const STORED_MATRICES: &[Modifier] = &[
+    choice(Aspect::Layout, 78, 1, &[".16.M88", ".16.MT88"]),
     choice(Aspect::Count, 72, 2, &["", ".2", ".4", NO_SUCH]),
 ];
 const REDUCTION: &[Modifier] = &[EXTENDED, choice(Aspect::Operation, 87, 3, OPERATIONS), ATOMIC_TYPE, STRONG, SCOPE];

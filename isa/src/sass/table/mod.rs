@@ -4,14 +4,18 @@
 //! `encoding.rs`. A row is added here and found by its codes at once.
 
 mod asynchronous;
+mod barriers;
+mod bulk;
 mod control;
 mod conversion;
 mod double;
 mod exchange;
+mod extrema;
 mod global;
 mod half;
 mod integer;
 mod jumps;
+mod matrix_groups;
 mod memory;
 mod single;
 mod slots;
@@ -26,6 +30,7 @@ use std::sync::LazyLock;
 /// All encodings.
 pub(super) const TABLES: &[&[Encoding]] = &[
     integer::ENCODINGS,
+    extrema::ENCODINGS,
     single::ENCODINGS,
     double::ENCODINGS,
     half::ENCODINGS,
@@ -34,10 +39,13 @@ pub(super) const TABLES: &[&[Encoding]] = &[
     memory::ENCODINGS,
     global::ENCODINGS,
     asynchronous::ENCODINGS,
+    barriers::ENCODINGS,
+    bulk::ENCODINGS,
     control::ENCODINGS,
     jumps::ENCODINGS,
     jumps::OF_HOPPER,
     tensor::ENCODINGS,
+    matrix_groups::ENCODINGS,
     texture::ENCODINGS,
     uniform::ENCODINGS,
 ];

@@ -15,7 +15,7 @@ const COMPONENTS: Operand = number(72, 4).shown(Shown::Where(|word| word.bits(72
 /// The handle of a surface.
 const HANDLE: Operand = RC;
 /// The place in a surface: registers without an offset.
-const AT_TEXEL: Operand = source(SourcePlace::Register(24), Immediate::Bits, Sign::None, Suffix::Brackets);
+const AT_TEXEL: Operand = source(SourcePlace::Register(24), Immediate::Bits, Sign::None, Suffix::Brackets(""));
 
 /// The shape of a texture.
 const fn shape(shapes: &'static [&'static str]) -> Operand {

@@ -53,6 +53,23 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             UPS2.shown(Shown::If(74)),
         ],
     ),
+    // Pairs of registers.
+    Encoding::uniform(
+        Opcode::Uiadd3,
+        &[0x297, 0xc97],
+        &[function(Aspect::Wide, |_| Some(".64"), 0), CARRY],
+        &[
+            UD,
+            UPD_IF_ANY,
+            UPD2_IF_ANY,
+            CARRIED_A,
+            CARRIED_B,
+            CARRIED_C,
+            UPS.shown(Shown::If(74)),
+            UPS2.shown(Shown::If(74)),
+        ],
+    )
+    .since(90),
     Encoding::uniform(Opcode::Umov, &[0x882, 0xc82], &[], &[UD, BITS_B]),
     Encoding::uniform(
         Opcode::Uimad,
