@@ -65,6 +65,8 @@ pub enum Aspect {
     Relu,
     /// How values are packed into a register, or unpacked.
     Packing,
+    /// The upper half of a source is the lower one, negated.
+    NegateUpper,
     /// The predicate is of both halves together.
     BothHalves,
     /// The byte of a register.

@@ -1,4 +1,4 @@
-//! Floating-point immediates as disassemblers print them: C's `%.20g`, and `%.20e` from 10^9 on.
+//! Floating-point immediates as disassemblers print them: C's `%.20g`, and `%.20e` from 10^9 on, but for the negative zero.
 
 /// The value that 32 bits stand for.
 pub fn single(bits: u32) -> String {
@@ -34,7 +34,7 @@ fn finite(value: f64) -> String {
     /// Significant digits.
     const DIGITS: i32 = 20;
     if value == 0.0 {
-        return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
+        return if value.is_sign_negative() { "-0.0 " } else { "0" }.to_owned();
     }
     if value.abs() >= 1e9 {
         return with_exponent(&format!("{value:.20e}"));
@@ -67,7 +67,7 @@ mod tests {
     fn numbers_are_printed_as_c_does() {
         assert_eq!(single(0x3f80_0000), "1");
         assert_eq!(single(0xbf00_0000), "-0.5");
-        assert_eq!(single(0x8000_0000), "-0");
+        assert_eq!(single(0x8000_0000), "-0.0 ");
         assert_eq!(single(0x3dcc_cccd), "0.10000000149011611938");
         assert_eq!(single(0x0010_0000), "1.469367938527859385e-39");
         assert_eq!(single(0x4e6e_6b28), "1.00000000000000000000e+09");

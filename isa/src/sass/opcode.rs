@@ -43,6 +43,7 @@ opcodes! {
     Bmsk "BMSK",
     Sgxt "SGXT",
     Idp "IDP",
+    Clmad "CLMAD",
     Viadd "VIADD",
     Viaddmnmx "VIADDMNMX",
     Vimnmx "VIMNMX",
@@ -67,6 +68,7 @@ opcodes! {
     Hfma2 "HFMA2",
     Hfma2Mma "HFMA2.MMA",
     Hmnmx2 "HMNMX2",
+    Vhmnmx "VHMNMX",
     Hmul2 "HMUL2",
     Hsetp2 "HSETP2",
     Hset2 "HSET2",
@@ -203,6 +205,7 @@ opcodes! {
     Ubrev "UBREV",
     Ubmsk "UBMSK",
     Usgxt "USGXT",
+    Ulepc "ULEPC",
 }
 
 impl Opcode {

@@ -153,6 +153,8 @@ pub enum Suffix {
     Part(Field, fn(Word) -> &'static [&'static str]),
     /// The halves of half-precision arithmetic that are used. Each place has bits of its own for them, and for the signs.
     Halves,
+    /// The same, where this field says it.
+    HalvesAt(Field),
     /// Always both halves, in their order; the signs are as with `Halves`.
     BothHalves,
 }
@@ -278,7 +280,7 @@ impl SourceSlot {
         }
         match (self.suffix, place) {
             (_, Place::Register(24) | Place::Uniform(24)) => (72, 73),
-            (Suffix::Halves | Suffix::BothHalves, Place::Register(64)) => (84, 83),
+            (Suffix::Halves | Suffix::HalvesAt(_) | Suffix::BothHalves, Place::Register(64)) => (84, 83),
             (_, Place::Register(64) | Place::Uniform(64)) => (75, 74),
             _ => (63, 62),
         }
@@ -290,7 +292,7 @@ impl SourceSlot {
             (Suffix::Halves, Place::Register(24)) => Some(Field::new(74, 2)),
             (Suffix::Halves, Place::Register(64)) => Some(Field::new(81, 2)),
             (Suffix::Halves, _) => Some(Field::new(60, 2)),
-            (Suffix::Part(field, _), _) => Some(field),
+            (Suffix::Part(field, _) | Suffix::HalvesAt(field), _) => Some(field),
             _ => None,
         }
     }
@@ -314,7 +316,7 @@ impl SourceSlot {
             Suffix::None | Suffix::Brackets(_) | Suffix::BothHalves => Some(""),
             Suffix::Fixed(text) => Some(text),
             Suffix::Part(field, names) => named(names(word), word.field(field)),
-            Suffix::Halves => named(HALVES, word.field(self.part(place)?)),
+            Suffix::Halves | Suffix::HalvesAt(_) => named(HALVES, word.field(self.part(place)?)),
         }
     }
 

@@ -144,7 +144,9 @@ impl Instruction {
         let general = form.general(word);
         let descriptor = form.descriptor(word);
         let uniform = form.uniform.filter(|_| descriptor.is_none());
-        let names_zero = descriptor.is_some() || (uniform.is_some() && form.zeros != Zeros::Uniform);
+        let names_zero = descriptor.is_some()
+            || (uniform.is_some() && form.zeros != Zeros::Uniform)
+            || (form.has_scale && word.bits(78, 2) != 0);
         let has_register = general != u64::from(ZERO_REGISTER) || names_zero;
         let is_zero = |low: &u8| word.bits(*low, 6) == u64::from(ZERO_UNIFORM_REGISTER);
         let leaves_zero = match form.zeros {

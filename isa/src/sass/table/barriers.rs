@@ -5,7 +5,7 @@ use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{AddressForm, Sign, Slot};
-use crate::sass::word::Field;
+use crate::sass::word::{Field, Word};
 
 const OFFSET: Field = Field::new(40, 24);
 /// A barrier in shared memory.
@@ -23,6 +23,32 @@ const CACHE_CONTROL: Modifier = text(".CCTL");
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::Syncs, &[0x5b2], &[EXCHANGE, text(".64")], &[UD, AT_UNIFORM, uniform(32, Sign::None)])
         .since(90),
+    // The new value is behind the one that is compared with.
+    Encoding::uniform(
+        Opcode::Syncs,
+        &[0x3b2],
+        &[function(Aspect::Operation, |word| (word.bits(72, 2) == 2).then_some(".CAS"), 3 << 72), text(".64")],
+        &[UD, AT_UNIFORM, uniform(32, Sign::None), at(Slot::Function(second_pair, 0))],
+    )
+    .since(90),
+    Encoding::uniform(
+        Opcode::Syncs,
+        &[0x9b2],
+        &[function(Aspect::Operation, |word| (word.bits(72, 2) == 0).then_some(".LD"), 3 << 72), text(".64")],
+        &[UD, AT_UNIFORM],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Syncs,
+        &[0x5b1],
+        &[
+            function(Aspect::Operation, |word| word.bit(73).then_some(".LD"), 1 << 73),
+            text(".64"),
+            flag(Aspect::Wait, 74, ".WATCH"),
+        ],
+        &[RD, AT],
+    )
+    .since(90),
     Encoding::new(
         Opcode::Syncs,
         &[0x9a7],
@@ -72,22 +98,19 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         .fixed(IS_UNIFORM)
         .since(90),
     Encoding::new(Opcode::Elect, &[0x82f], &[ALL_LANES], &[PD, UD, PS]).since(90),
-    Encoding::uniform(
-        Opcode::Usetmaxreg,
-        &[0x9c8],
-        &[function(Aspect::Operation, |word| (word.bits(72, 2) == 1).then_some(".DEALLOC"), 3 << 72), POOL],
-        &[number(32, 10)],
-    )
-    .fixed(IS_UNIFORM)
-    .since(90),
-    Encoding::uniform(
-        Opcode::Usetmaxreg,
-        &[0x9c8],
-        &[function(Aspect::Operation, |word| (word.bits(72, 2) == 2).then_some(".TRY_ALLOC"), 3 << 72), POOL],
-        &[UPD, number(32, 10)],
-    )
-    .fixed(IS_UNIFORM)
-    .since(90),
+    Encoding::uniform(Opcode::Usetmaxreg, &[0x9c8], &[DEALLOCATE, POOL], &[number(32, 10)])
+        .fixed(NO_PREDICATE)
+        .since(90),
+    Encoding::uniform(Opcode::Usetmaxreg, &[0x3c8], &[DEALLOCATE, POOL], &[uniform(32, Sign::None)])
+        .fixed(NO_PREDICATE)
+        .since(90),
+    Encoding::uniform(Opcode::Usetmaxreg, &[0x9c8], &[ALLOCATE, POOL], &[UPD, number(32, 10)])
+        .fixed(IS_UNIFORM)
+        .since(90),
+    Encoding::uniform(Opcode::Usetmaxreg, &[0x3c8], &[ALLOCATE, POOL], &[UPD, uniform(32, Sign::None)])
+        .fixed(IS_UNIFORM)
+        .since(90),
+    Encoding::uniform(Opcode::Usetshmsz, &[0x3c9], &[], &[uniform(32, Sign::None)]).fixed(IS_UNIFORM).since(90),
     Encoding::uniform(Opcode::Usetshmsz, &[0x9c9], &[], &[number(32, 20)]).fixed(IS_UNIFORM).since(90),
     Encoding::uniform(
         Opcode::Usetshmsz,
@@ -99,7 +122,17 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .since(90),
 ];
 
+const DEALLOCATE: Modifier = function(Aspect::Operation, |word| (word.bits(72, 2) == 1).then_some(".DEALLOC"), 3 << 72);
+const ALLOCATE: Modifier = function(Aspect::Operation, |word| (word.bits(72, 2) == 2).then_some(".TRY_ALLOC"), 3 << 72);
+/// Where others have a predicate that they write.
+const NO_PREDICATE: &[(Field, u64)] = &[(Field::new(91, 1), 1), (Field::new(81, 3), 7)];
+
 /// Lanes that were killed may be chosen, too.
 const ALL_LANES: Modifier = flag(Aspect::Mode, 85, ".IGNOREKILL");
 /// Where the registers come from, or go to.
 const POOL: Modifier = function(Aspect::Space, |word| word.bit(74).then_some(".CTAPOOL"), 1 << 74);
+
+/// The pair of uniform registers behind the one in bits 32 to 37.
+fn second_pair(word: Word) -> String {
+    format!("UR{}", word.bits(32, 6) + 2)
+}

@@ -117,5 +117,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[BLOCK, FROM, AMOUNT, DESCRIPTOR],
     ),
     bulk(Opcode::Utmacctl, &[0x9b9], &[choice(Aspect::Operation, 82, 1, &[".IV", ".PF"])], &[FROM]),
+    Encoding::uniform(
+        Opcode::Utmacctl,
+        &[0x9b9],
+        &[function(Aspect::Operation, |word| (!word.bit(82)).then_some(".IVALL"), 1 << 82)],
+        &[],
+    )
+    .since(90),
     Encoding::uniform(Opcode::Utmacmdflush, &[0x9b7], &[], &[]).since(90),
 ];

@@ -52,7 +52,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Nanosleep, &[0x35d], &[RANDOM, WARP, SYNCS], &[PS_IF_ANY, RB]).since(90),
     Encoding::new(Opcode::Nop, &[0x918], &[], &[]),
     Encoding::new(Opcode::Lepc, &[0x34e], &[], &[RD]),
-    Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 57))))])
+    Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 58))))])
         .fixed(&[(Field::new(91, 1), 0)])
         .since(90),
     Encoding::new(
@@ -72,6 +72,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[function(Aspect::Comparison, |word| word.bit(47).then_some(".LE"), 1 << 47)],
         &[at(Slot::Scoreboard(Field::new(44, 3))), number(38, 6), at(Slot::Scoreboards(Field::new(32, 6)))],
     ),
+    // All accesses that these scoreboards count.
+    Encoding::new(Opcode::Depbar, &[0x91a], &[], &[at(Slot::Scoreboards(Field::new(32, 6)))]).since(80),
     Encoding::new(Opcode::Bar, &[0xb1d], CTA_BARRIER, &[number(54, 4), THREADS, REDUCED]),
     Encoding::new(Opcode::Bar, &[0x51d], CTA_BARRIER, &[RB, THREADS, REDUCED]),
     Encoding::new(Opcode::Bar, &[0x91d], CTA_BARRIER, &[number(54, 4), RB, REDUCED]),

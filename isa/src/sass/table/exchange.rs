@@ -15,6 +15,8 @@ const BYTES: &[&str] = &["", ".B1", ".B2", ".B3"];
 const VOTE: Modifier = choice(Aspect::Mode, 72, 2, &[".ALL", ".ANY", ".EQ", NO_SUCH]);
 /// A table of three predicates.
 const TABLE: Operand = at(Slot::Number2(Field::new(64, 3), Field::new(72, 5)));
+/// Whether a lane has another value than the one that is taken; or the same or this.
+const DIFFERS: Operand = PD.shown(Shown::Where(|word| word.bits(81, 3) != 7 || word.bit(84)));
 const SPECIAL: Operand = at(Slot::Special);
 const CLOCK_SIZE: Modifier = choice(Aspect::Size, 80, 1, &[".32", ""]);
 const MASK: Operand = number(32, 32);
@@ -55,6 +57,59 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         ],
     ),
     Encoding::new(
+        Opcode::Plop3,
+        &[0x21d, 0xa1d, 0xc1d],
+        &[text(".LUT")],
+        &[PD, PD2, PS, sign_of(SourcePlace::Exchanged), PS3, number(72, 8), number(16, 8)],
+    )
+    .since(80),
+    Encoding::new(
+        Opcode::Plop3,
+        &[0x21e, 0xa1e, 0xc1e],
+        &[text(".LUT")],
+        &[
+            PD,
+            PD2,
+            PS,
+            sign_of(SourcePlace::Exchanged),
+            sign_of(SourcePlace::Register(64)),
+            number(72, 8),
+            number(16, 8),
+        ],
+    )
+    .since(80),
+    // The mask in a register.
+    Encoding::new(
+        Opcode::P2r,
+        &[0x203, 0xa03, 0xc03],
+        &[choice(Aspect::Byte, 76, 2, BYTES)],
+        &[RD, at(Slot::AllPredicates), RA, b(Immediate::Bits, Sign::None)],
+    )
+    .since(80),
+    Encoding::new(
+        Opcode::R2p,
+        &[0x204, 0xa04, 0xc04],
+        &[],
+        &[at(Slot::AllPredicates), byte_of(SourcePlace::Register(24)), b(Immediate::Bits, Sign::None)],
+    )
+    .since(80),
+    Encoding::uniform(
+        Opcode::Up2ur,
+        &[0xc83],
+        &[choice(Aspect::Byte, 76, 2, BYTES)],
+        &[UD, at(Slot::AllUniformPredicates), UA, uniform(32, Sign::None)],
+    )
+    .fixed(&[(Field::new(91, 1), 1)])
+    .since(80),
+    Encoding::uniform(
+        Opcode::Ur2up,
+        &[0xc84],
+        &[],
+        &[at(Slot::AllUniformPredicates), byte_of(SourcePlace::Uniform(24)), uniform(32, Sign::None)],
+    )
+    .fixed(&[(Field::new(91, 1), 1)])
+    .since(80),
+    Encoding::new(
         Opcode::P2r,
         &[0x803],
         &[choice(Aspect::Byte, 76, 2, BYTES)],
@@ -86,7 +141,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).between(80, 89),
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).since(90),
     Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).between(75, 89),
-    Encoding::new(Opcode::R2ur, &[0x2ca], &[flag(Aspect::Mode, 84, ".OR")], &[PD_IF_ANY, UD, a(Sign::None)]).since(90),
+    Encoding::new(Opcode::R2ur, &[0x2ca], &[flag(Aspect::Mode, 84, ".OR")], &[DIFFERS, UD, a(Sign::None)]).since(90),
     Encoding::new(
         Opcode::Redux,
         &[0x3c4],

@@ -48,8 +48,8 @@ const fn addresses(shown: Option<u8>) -> [Operand; 4] {
 /// A predicate beside the guard: where it is false, the destination becomes zero without an access.
 const ZERO_UNLESS: Operand = at(Slot::InvertedPredicateSource(64)).shown(Shown::Where(|word| word.bits(64, 4) != 0));
 
-/// Order and scope of loads.
-const LOAD_ORDER: Modifier = choice(
+/// Order and scope, as the disassembler names them. Stores and atomics have none of those of constants.
+const ORDERED: Modifier = choice(
     Aspect::Order,
     77,
     4,
@@ -72,7 +72,7 @@ const LOAD_ORDER: Modifier = choice(
         ".CONSTANT",
     ],
 );
-const LOAD_SCOPE: Modifier = choice(
+const SCOPED: Modifier = choice(
     Aspect::Scope,
     77,
     4,
@@ -95,44 +95,11 @@ const LOAD_SCOPE: Modifier = choice(
         ".GPU",
     ],
 );
-/// Of stores and atomics: a load of constants has no counterpart.
-const STORE_ORDER: Modifier = choice(
-    Aspect::Order,
-    77,
-    4,
-    &[
-        "", NO_SUCH, NO_SUCH, NO_SUCH, ".STRONG", ".STRONG", ".STRONG", ".STRONG", ".MMIO", NO_SUCH, ".STRONG",
-        NO_SUCH, ".MMIO", NO_SUCH, NO_SUCH, NO_SUCH,
-    ],
-);
-const STORE_SCOPE: Modifier = choice(
-    Aspect::Scope,
-    77,
-    4,
-    &[
-        "",
-        NO_SUCH,
-        NO_SUCH,
-        NO_SUCH,
-        ".SM.PRIVATE",
-        ".SM",
-        ".GPU.PRIVATE",
-        ".GPU",
-        ".GPU",
-        NO_SUCH,
-        ".SYS",
-        NO_SUCH,
-        ".SYS",
-        NO_SUCH,
-        NO_SUCH,
-        NO_SUCH,
-    ],
-);
 const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]);
 const SIZE: Modifier = choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", NO_SUCH]);
 
-const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, LOAD_ORDER, LOAD_SCOPE];
-const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, STORE_SCOPE];
+const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDERED, SCOPED];
+const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, ORDERED, SCOPED];
 
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD"];
 const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
@@ -173,7 +140,7 @@ const HOPPER_SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".
 /// An atomic with an operation and a type.
 macro_rules! atomic {
     ($operation:ident, $type:ident) => {
-        &[EXTENDED, $operation, EVICTION, $type, STORE_ORDER, STORE_SCOPE]
+        &[EXTENDED, $operation, EVICTION, $type, ORDERED, SCOPED]
     };
 }
 

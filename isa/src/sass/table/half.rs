@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{Immediate, Role, Sign, SourcePlace, Suffix};
+use crate::sass::slot::{Immediate, Role, Sign, Slot, SourcePlace, Suffix};
 use crate::sass::word::Field;
 
 const fn half(place: SourcePlace) -> Operand {
@@ -31,6 +31,11 @@ const COMPARED: Operand = typed(SourcePlace::Exchanged, 65);
 /// Sources of the multiply-add that runs on the pipe of matrices: signs, and always both halves.
 const fn whole(place: SourcePlace) -> Operand {
     source(place, Immediate::Halves, Sign::NegateAbsolute, Suffix::BothHalves)
+}
+
+/// The same, or two bfloat16.
+const fn whole_or_bfloat(place: SourcePlace) -> Operand {
+    source(place, Immediate::HalvesOrBfloats(85), Sign::NegateAbsolute, Suffix::BothHalves)
 }
 
 /// The result is a single.
@@ -62,6 +67,21 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, A, TYPED_B, TYPED_C, RELU_IF],
     )
     .since(80),
+    // The upper half of the second source is its lower half, negated.
+    Encoding::new(
+        Opcode::Hfma2,
+        all_forms!(0x031),
+        &[TYPE, FLUSH_OF_PRODUCT, SATURATE, RELU],
+        &[
+            RD,
+            A,
+            whole_or_bfloat(SourcePlace::Role(Role::B)),
+            at(Slot::Name(Aspect::NegateUpper, Field::new(86, 1), &[NO_SUCH, ".H0_NH1"])).attached(),
+            TYPED_C,
+            RELU_IF,
+        ],
+    )
+    .since(86),
     Encoding::new(
         Opcode::Hfma2Mma,
         all_forms!(0x035),
@@ -74,7 +94,20 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             RELU_IF,
         ],
     )
-    .since(80),
+    .between(80, 89),
+    Encoding::new(
+        Opcode::Hfma2Mma,
+        all_forms!(0x035),
+        &[choice(Aspect::ResultType, 85, 1, &["", ".BF16_V2"]), FLUSH_OF_PRODUCT, SATURATE, RELU],
+        &[
+            RD,
+            whole(SourcePlace::Register(24)),
+            whole_or_bfloat(SourcePlace::Role(Role::B)),
+            whole_or_bfloat(SourcePlace::Role(Role::C)),
+            RELU_IF,
+        ],
+    )
+    .since(90),
     Encoding::new(
         Opcode::Hsetp2,
         all_forms!(0x034),
@@ -112,4 +145,35 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, A, TYPED, PS],
     )
     .since(86),
+    // Predicates say whether the results are the halves of the first source.
+    Encoding::new(
+        Opcode::Hmnmx2,
+        all_forms!(0x040),
+        &[
+            TYPE,
+            FLUSH,
+            flag(Aspect::Nan, 81, ".NAN"),
+            flag(Aspect::ExclusiveSign, 82, ".XORSIGN"),
+            function(Aspect::Mode, |word| word.bit(65).then_some(".IS_A"), 1 << 65),
+        ],
+        &[RD, at(Slot::Predicate(66)), at(Slot::Predicate(69)), A, TYPED, PS],
+    )
+    .since(90),
+    // Extrema of three.
+    Encoding::new(
+        Opcode::Vhmnmx,
+        second_forms!(0x047),
+        &[
+            choice(Aspect::ResultType, 85, 1, &["", ".BF16_V2"]),
+            FLUSH,
+            flag(Aspect::Nan, 81, ".NAN"),
+            flag(Aspect::ExclusiveSign, 82, ".XORSIGN"),
+        ],
+        &[RD, A, TYPED_B, THIRD, PS],
+    )
+    .since(90),
 ];
+
+/// The third source of three, with bits of its own for its halves.
+const THIRD: Operand =
+    source(SourcePlace::Register(64), Immediate::Bits, Sign::NegateAbsolute, Suffix::HalvesAt(Field::new(76, 2)));

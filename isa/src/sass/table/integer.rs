@@ -152,8 +152,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Idp,
         second_forms!(0x026),
-        &[function(Aspect::Type, dot_product, Field::new(73, 5).mask())],
-        &[RD, RA, b(BITS, PLAIN), RC],
+        &[function(Aspect::Type, dot_product, DOT_PRODUCT_TYPES)],
+        &[RD, RA, b(BITS, PLAIN), register(64, Sign::Negate)],
     ),
     Encoding::new(
         Opcode::Vabsdiff,
@@ -180,7 +180,18 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[choice(Aspect::Type, 76, 2, NARROW), text(".S32.SAT")],
         &[RD, RA, b(BITS, PLAIN), UPPER_HALF_OF_C],
     )
-    .since(75),
+    .between(75, 89),
+    Encoding::new(
+        Opcode::I2ip,
+        second_forms!(0x039),
+        &[
+            choice(Aspect::Type, 76, 2, NARROW),
+            text(".S32"),
+            choice(Aspect::Saturate, 74, 2, &["", ".SAT", ".SATRELU", NO_SUCH]),
+        ],
+        &[RD, RA, b(BITS, PLAIN), UPPER_HALF_OF_C],
+    )
+    .since(90),
 ];
 
 /// The types that a narrowing conversion has.
@@ -190,13 +201,15 @@ const NARROW: &[&str] = &[".U8", ".S8", ".U16", ".S16"];
 const UPPER_HALF_OF_C: Operand =
     source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
 
+const DOT_PRODUCT_TYPES: u128 = Field::new(73, 2).mask() | Field::new(76, 2).mask();
+
 /// Products of four bytes, or of two halves with two bytes.
 fn dot_product(word: Word) -> Option<&'static str> {
     let types = usize::from(word.bit(73)) + 2 * usize::from(word.bit(74));
-    Some(match word.bits(75, 3) {
+    Some(match word.bits(76, 2) {
         0 => [".4A.U8.U8", ".4A.S8.U8", ".4A.U8.S8", ".4A.S8.S8"][types],
-        2 => [".2A.LO.U16.U8", ".2A.LO.S16.U8", ".2A.LO.U16.S8", ".2A.LO.S16.S8"][types],
-        6 => [".2A.HI.U16.U8", ".2A.HI.S16.U8", ".2A.HI.U16.S8", ".2A.HI.S16.S8"][types],
+        1 => [".2A.LO.U16.U8", ".2A.LO.S16.U8", ".2A.LO.U16.S8", ".2A.LO.S16.S8"][types],
+        3 => [".2A.HI.U16.U8", ".2A.HI.S16.U8", ".2A.HI.U16.S8", ".2A.HI.S16.S8"][types],
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{Distance, Sign, Slot};
-use crate::sass::word::Field;
+use crate::sass::word::{Field, Word};
 
 /// Whether the stack of calls is counted.
 const COUNTED: Modifier = choice(Aspect::CallCount, 85, 2, &["", ".INC", ".DEC", NO_SUCH]);
@@ -18,7 +18,8 @@ const CALL_ABSOLUTE: Modifier = function(Aspect::Absolute, |_| Some(".ABS"), 0);
 const LANES: Modifier = choice(Aspect::Mode, 32, 2, &["", ".U", ".DIV", ".CONV"]);
 /// The same about the lanes that a uniform register has.
 const LANES_OF_MASK: Modifier = choice(Aspect::Mode, 32, 2, &[NO_SUCH, NO_SUCH, ".DIV", ".CONV"]);
-const OF_UNIFORM: Modifier =
+const UNIFORM: Modifier = choice(Aspect::Mode, 32, 2, &[NO_SUCH, ".U", NO_SUCH, NO_SUCH]);
+const UNIFORM_OR_ANY: Modifier =
     choice_2(Aspect::Mode, Field::new(32, 2), Field::new(84, 1), &[NO_SUCH, ".U", NO_SUCH, NO_SUCH, NO_SUCH, ".U.ANY"]);
 
 const WORDS: Distance = Distance::Words(Field::new(34, 48));
@@ -44,18 +45,16 @@ const SPLIT_OFFSET_IF_ANY: Operand = offset(Distance::Split).shown(Shown::Where(
 
 /// The jumps with distances of a form, from an architecture up to another one.
 macro_rules! jumps {
-    ($distance:expr, $offset_if_any:expr, $since:expr, $until:expr) => {
+    ($distance:expr, $offset_if_any:expr, $of_uniform:expr, $since:expr, $until:expr) => {
         &[
             Encoding::new(Opcode::Bra, &[0x947], &[COUNTED, LANES], &[PS_IF_ANY, target($distance)])
                 .between($since, $until),
-            Encoding::new(Opcode::Brx, &[0x949], &[COUNTED], &[PS_IF_ANY, RA, offset($distance)])
-                .between($since, $until),
-            Encoding::new(Opcode::Jmx, &[0x94c], &[COUNTED], &[PS_IF_ANY, RA, offset($distance)])
-                .between($since, $until),
-            Encoding::new(Opcode::Brxu, &[0x958], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, offset($distance)])
+            Encoding::new(Opcode::Brx, &[0x949], &[COUNTED], &[PS_IF_ANY, RA, $offset_if_any]).between($since, $until),
+            Encoding::new(Opcode::Jmx, &[0x94c], &[COUNTED], &[PS_IF_ANY, RA, $offset_if_any]).between($since, $until),
+            Encoding::new(Opcode::Brxu, &[0x958], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, $offset_if_any])
                 .fixed(IS_UNIFORM)
                 .between(at_least_75($since), $until),
-            Encoding::new(Opcode::Jmxu, &[0x959], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, offset($distance)])
+            Encoding::new(Opcode::Jmxu, &[0x959], &[flag(Aspect::Mode, 32, ".U")], &[PS_IF_ANY, UA, $offset_if_any])
                 .fixed(IS_UNIFORM)
                 .between(at_least_75($since), $until),
             Encoding::new(Opcode::Call, &[0x944], &[CALL_RELATIVE, NO_COUNT], &[PS_IF_ANY, target($distance)])
@@ -87,7 +86,7 @@ macro_rules! jumps {
             Encoding::new(Opcode::Bra, &[0x947], &[COUNTED, LANES_OF_MASK], &[PS_IF_ANY, MASK, target($distance)])
                 .fixed(IS_UNIFORM)
                 .between(at_least_80($since), $until),
-            Encoding::new(Opcode::Bra, &[0x547], &[COUNTED, OF_UNIFORM], &[PS_IF_ANY, CONDITION, target($distance)])
+            Encoding::new(Opcode::Bra, &[0x547], &[COUNTED, $of_uniform], &[PS_IF_ANY, CONDITION, target($distance)])
                 .fixed(IS_UNIFORM)
                 .between(at_least_80($since), $until),
         ]
@@ -102,6 +101,41 @@ const fn at_least_80(since: u32) -> u32 {
     if since < 80 { 80 } else { since }
 }
 
-pub(super) const ENCODINGS: &[Encoding] = jumps!(WORDS, OFFSET_IF_ANY, 70, 89);
+pub(super) const ENCODINGS: &[Encoding] = jumps!(WORDS, OFFSET_IF_ANY, UNIFORM, 70, 89);
 
-pub(super) const OF_HOPPER: &[Encoding] = jumps!(Distance::Split, SPLIT_OFFSET_IF_ANY, 90, u32::MAX);
+pub(super) const OF_HOPPER: &[Encoding] = jumps!(Distance::Split, SPLIT_OFFSET_IF_ANY, UNIFORM_OR_ANY, 90, u32::MAX);
+
+/// Those that Hopper alone has.
+pub(super) const FURTHER_OF_HOPPER: &[Encoding] = &[
+    // All lanes go where any of those go that the guard lets go.
+    Encoding::new(
+        Opcode::Bra,
+        &[0x947],
+        &[COUNTED, function(Aspect::Mode, |word| is_of_any(word).then_some(".U.ANY"), 3 << 32 | 1 << 84)],
+        &[PS_IF_ANY, target(Distance::Split)],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Call,
+        &[0x944],
+        &[CALL_RELATIVE, NO_COUNT],
+        &[PS_IF_ANY, UA, target(Distance::Split).joined()],
+    )
+    .fixed(IS_UNIFORM)
+    .since(90),
+    Encoding::new(Opcode::Call, &[0x943], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, UA, SPLIT_OFFSET_IF_ANY])
+        .fixed(IS_UNIFORM)
+        .since(90),
+    Encoding::new(
+        Opcode::Ret,
+        &[0x950],
+        &[RELATIVE, flag(Aspect::CallCount, 86, ".NODEC")],
+        &[PS_IF_ANY, UA, at(Slot::ReturnTarget(Distance::Split)).joined()],
+    )
+    .fixed(IS_UNIFORM)
+    .since(90),
+];
+
+fn is_of_any(word: Word) -> bool {
+    word.bits(32, 2) == 1 && word.bit(84)
+}

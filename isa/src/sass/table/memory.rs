@@ -151,14 +151,48 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             flag(Aspect::Mode, 72, ".MMIO"),
         ],
         &[],
-    ),
+    )
+    .until(75),
+    Encoding::new(
+        Opcode::Membar,
+        &[0x992],
+        &[
+            FENCE_ORDER,
+            choice(Aspect::Scope, 76, 3, &[".CTA", ".SM", ".GPU", ".SYS", NO_SUCH, ".VC", NO_SUCH, NO_SUCH]),
+        ],
+        &[],
+    )
+    .between(80, 89),
+    Encoding::new(
+        Opcode::Membar,
+        &[0x992],
+        &[
+            FENCE_ORDER,
+            choice(Aspect::Scope, 76, 3, &[".CTA", ".SM", ".GPU", ".SYS", NO_SUCH, ".VC", ".CTA.PARTIAL", NO_SUCH]),
+        ],
+        &[],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Membar,
+        &[0x992],
+        &[
+            function(Aspect::Scope, |word| (word.bits(76, 3) == 5).then_some(".VC"), 7 << 76),
+            function(Aspect::Mode, |word| word.bit(73).then_some(".ASYNC"), 1 << 73),
+        ],
+        &[],
+    )
+    .since(90),
     Encoding::new(Opcode::Errbar, &[0x9ab], &[], &[]),
     Encoding::new(
         Opcode::Cctl,
         &[0x98f],
         &[EXTENDED, CACHE, choice(Aspect::Operation, 87, 4, &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS"])],
         &[AT_GENERIC],
-    ),
+    )
+    .until(75),
+    Encoding::new(Opcode::Cctl, &[0x98f], &[EXTENDED, CACHE, LINE_OPERATION], &[AT_GENERIC]).since(80),
+    Encoding::new(Opcode::Cctl, &[0xd8f], &[EXTENDED, CACHE, LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(90),
     Encoding::new(
         Opcode::Cctl,
         &[0x98f],
@@ -174,8 +208,10 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[],
     )
     .fixed(&[(Field::new(24, 8), 255)]),
-    Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]),
-    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]).until(89),
+    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).between(75, 89),
+    Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT]).since(90),
+    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT_UNIFORM_LOAD]).since(90),
 ];
 
 /// `POPC.INC.32` counts lanes; an arrival has 64 bits.
@@ -200,7 +236,7 @@ const HOPPER_SHARED_COUNT: Modifier = function(
 
 /// How matrices are stored, and how many there are.
 const MATRICES: &[Modifier] = &[
-    choice(Aspect::Layout, 78, 2, &[".16.M88", ".16.MT88", ".16.M832", NO_SUCH]),
+    choice(Aspect::Layout, 78, 2, &[".16.M88", ".16.MT88", ".16.M816", ".16.M832"]),
     choice(Aspect::Count, 72, 2, &["", ".2", ".4", NO_SUCH]),
 ];
 const STORED_MATRICES: &[Modifier] = &[
@@ -213,9 +249,19 @@ const NO_RC: &[(Field, u64)] = &[(Field::new(64, 8), 255)];
 const EVICT_NORMAL_NO_RC: &[(Field, u64)] = &[(Field::new(84, 3), 1), (Field::new(64, 8), 255)];
 /// The space that an address is asked about.
 const SPACE: Modifier = choice(Aspect::Space, 73, 2, &[".G", ".L", ".S", NO_SUCH]);
+/// Hopper may ask about the shared memory of a cluster, too.
+const HOPPER_SPACE: Modifier = choice(Aspect::Space, 73, 2, &[".G", ".L", ".S", ".D"]);
 /// The eviction field of atomics, which they do not show.
 const EVICT_NORMAL: &[(Field, u64)] = &[(Field::new(84, 3), 1)];
 const CAS: Modifier = function(Aspect::Operation, |_| Some(".CAS"), 0);
 
+/// What is done with a line. The last three are about the L2 alone: it is to stay, to be treated like others again, or to be dropped.
+const LINE_OPERATION: Modifier = choice(
+    Aspect::Operation,
+    87,
+    4,
+    &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS", NO_SUCH, NO_SUCH, NO_SUCH, ".PML2", ".DML2", ".RML2"],
+);
+const FENCE_ORDER: Modifier = choice(Aspect::Order, 79, 2, &[".SC", ".ALL", "", ".MMIO"]);
 /// Which cache.
 const CACHE: Modifier = choice(Aspect::Cache, 78, 2, &["", ".U", ".C", ".I"]);

@@ -44,6 +44,7 @@ pub(super) const TABLES: &[&[Encoding]] = &[
     control::ENCODINGS,
     jumps::ENCODINGS,
     jumps::OF_HOPPER,
+    jumps::FURTHER_OF_HOPPER,
     tensor::ENCODINGS,
     matrix_groups::ENCODINGS,
     texture::ENCODINGS,

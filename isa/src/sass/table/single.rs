@@ -19,6 +19,14 @@ fn is_of_high_half(word: Word) -> bool {
 }
 
 const OF_HALF: Modifier = function(Aspect::Type, |word| word.bit(73).then_some(".F16"), 1 << 73);
+/// Hopper has bfloat16, too.
+const OF_HALVES: Modifier = choice(Aspect::Type, 72, 2, &[NO_SUCH, ".F16", ".BF16", NO_SUCH]);
+const HALF_FUNCTION: Modifier = choice(
+    Aspect::Operation,
+    74,
+    4,
+    &[".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", NO_SUCH, NO_SUCH, ".SQRT", ".TANH"],
+);
 /// A half, one of a register's two.
 const HALF: Operand =
     source(SourcePlace::Exchanged, Immediate::Half, FLOAT, Suffix::Part(Field::new(60, 1), |_| &["", ".H1"]));
@@ -62,6 +70,19 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, a(FLOAT), b(SINGLE, FLOAT), PS],
     )
     .since(86),
+    // A predicate says whether the result is the first source.
+    Encoding::new(
+        Opcode::Fmnmx,
+        second_forms!(0x009),
+        &[
+            FLUSH,
+            NAN,
+            flag(Aspect::ExclusiveSign, 82, ".XORSIGN"),
+            function(Aspect::Mode, |word| word.bit(65).then_some(".IS_A"), 1 << 65),
+        ],
+        &[RD, at(Slot::Predicate(66)), a(FLOAT), b(SINGLE, FLOAT), PS],
+    )
+    .since(90),
     Encoding::new(Opcode::Fchk, second_forms!(0x102), &[], &[PD, a(FLOAT), b(SINGLE, FLOAT)]),
     Encoding::new(
         Opcode::Fset,
@@ -94,7 +115,9 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         ],
         &[RD, HALF],
     )
-    .since(75),
+    .between(75, 75),
+    Encoding::new(Opcode::Mufu, second_forms!(0x108), &[HALF_FUNCTION, OF_HALF], &[RD, HALF]).between(80, 89),
+    Encoding::new(Opcode::Mufu, second_forms!(0x108), &[HALF_FUNCTION, OF_HALVES], &[RD, HALF]).since(90),
     Encoding::new(
         Opcode::Fswzadd,
         &[0x822],

@@ -67,6 +67,12 @@ const FIRST_INTEGER: Modifier = choice_2(Aspect::FirstType, Field::new(76, 1), F
 const SECOND_INTEGER: Modifier = choice_2(Aspect::SecondType, Field::new(78, 1), Field::new(84, 1), INTEGERS);
 const LIMITED: Modifier = flag(Aspect::Saturate, 82, ".SAT");
 
+const BITS: &[Modifier] = &[
+    choice(Aspect::Shape, 75, 2, &[".88128", ".168128", ".168256", NO_SUCH]),
+    choice(Aspect::Operation, 78, 1, &[".XOR", ".AND"]),
+    text(".POPC"),
+];
+
 const BYTE_FLOATS: &[&str] = &[".E4M3", ".E5M2"];
 
 /// A predicate of Hopper's products, where it is not the one that is always true: without it, the accumulator counts as zero.
@@ -122,7 +128,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
     .between(75, 75),
-    Encoding::new(Opcode::Movm, &[0x23a], &[text(".16.MT88")], &[RD, RA]).since(75),
+    Encoding::new(
+        Opcode::Movm,
+        &[0x23a],
+        &[choice(Aspect::Layout, 78, 2, &[".16.MT88", ".16.M832", ".16.M864", NO_SUCH])],
+        &[RD, RA],
+    )
+    .since(75),
     // Ampere.
     Encoding::new(
         Opcode::Hmma,
@@ -153,7 +165,15 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, ROWS, COLUMNS, RC],
     )
     .fixed(BY_COLUMNS)
-    .since(80),
+    .between(80, 86),
+    Encoding::new(
+        Opcode::Imma,
+        &[0x237],
+        &[INTEGER_SHAPE, FIRST_INTEGER, SECOND_INTEGER, LIMITED],
+        &[RD, ROWS, COLUMNS, RC, ACCUMULATES],
+    )
+    .fixed(BY_COLUMNS)
+    .since(89),
     Encoding::new(
         Opcode::Imma,
         &[0x237],
@@ -162,18 +182,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(&[(Field::new(74, 1), 1), (Field::new(72, 1), 1)])
     .since(80),
-    Encoding::new(
-        Opcode::Bmma,
-        &[0x23d],
-        &[
-            choice(Aspect::Shape, 75, 2, &[".88128", ".168128", ".168256", NO_SUCH]),
-            choice(Aspect::Operation, 78, 1, &[".XOR", ".AND"]),
-            text(".POPC"),
-        ],
-        &[RD, ROWS, COLUMNS, RC],
-    )
-    .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
-    .since(80),
+    Encoding::new(Opcode::Bmma, &[0x23d], BITS, &[RD, ROWS, COLUMNS, RC])
+        .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+        .between(80, 86),
+    Encoding::new(Opcode::Bmma, &[0x23d], BITS, &[RD, ROWS, COLUMNS, RC, ACCUMULATES])
+        .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+        .since(89),
     Encoding::new(
         Opcode::Dmma,
         &[0x23f],

@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{Immediate, Sign, Slot, SourcePlace, Suffix};
+use crate::sass::slot::{Distance, Immediate, Sign, Slot, SourcePlace, Suffix};
 use crate::sass::word::Field;
 
 /// The source in bits 32 to 63: a uniform register, or an immediate.
@@ -32,6 +32,7 @@ const SHIFT: &[Modifier] = &[
     choice(Aspect::Type, 73, 2, &[".S64", ".U64", ".S32", ".U32"]),
     HIGH,
 ];
+const IS_UNIFORM: &[(Field, u64)] = &[(Field::new(91, 1), 1)];
 /// Where others have a predicate that they write.
 const NO_PREDICATE: &[(Field, u64)] = &[(Field::new(81, 3), 7)];
 
@@ -56,7 +57,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     // Pairs of registers.
     Encoding::uniform(
         Opcode::Uiadd3,
-        &[0x297, 0xc97],
+        &[0x297, 0x897],
         &[function(Aspect::Wide, |_| Some(".64"), 0), CARRY],
         &[
             UD,
@@ -121,8 +122,17 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[UNSIGNED, flag(Aspect::ShiftAmount, 74, ".SH")],
         &[UD, UPD_IF_ANY, INVERTED_B],
     ),
+    Encoding::uniform(
+        Opcode::Uflo,
+        &[0x8bd],
+        &[UNSIGNED, flag(Aspect::ShiftAmount, 74, ".SH")],
+        &[UD, UPD_IF_ANY, BITS_B],
+    )
+    .since(80),
     Encoding::uniform(Opcode::Upopc, &[0x2bf], &[], &[UD, INVERTED_B]),
+    Encoding::uniform(Opcode::Upopc, &[0x8bf], &[], &[UD, BITS_B]).since(80),
     Encoding::uniform(Opcode::Ubrev, &[0x2be], &[], &[UD, BITS_B]),
+    Encoding::uniform(Opcode::Ubrev, &[0x8be], &[], &[UD, BITS_B]).since(80),
     Encoding::uniform(Opcode::Ubmsk, uniform_forms!(0x09b), &[flag(Aspect::Wrap, 75, ".W")], &[UD, UA, BITS_B]),
     Encoding::uniform(
         Opcode::Usgxt,
@@ -137,6 +147,33 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[text(".LUT")],
         &[UPD, UPD2, UPS, UPS2, UPS3, at(Slot::Number2(Field::new(64, 3), Field::new(72, 5))), number(16, 8)],
     ),
+    // Where the instructions of a place are.
+    Encoding::uniform(Opcode::Ulepc, &[0x3ce], &[], &[UD]).fixed(IS_UNIFORM).since(90),
+    Encoding::uniform(Opcode::Ulepc, &[0x9ce], &[], &[UD, at(Slot::Target(Distance::Bytes(Field::new(24, 58))))])
+        .fixed(IS_UNIFORM)
+        .since(90),
+    Encoding::uniform(
+        Opcode::Uplop3,
+        &[0x29d],
+        &[text(".LUT")],
+        &[UPD, UPD2, UPS, sign_of(SourcePlace::UniformExchanged), UPS3, number(72, 8), number(16, 8)],
+    )
+    .since(80),
+    Encoding::uniform(
+        Opcode::Uplop3,
+        &[0x29e],
+        &[text(".LUT")],
+        &[
+            UPD,
+            UPD2,
+            UPS,
+            sign_of(SourcePlace::UniformExchanged),
+            sign_of(SourcePlace::Uniform(64)),
+            number(72, 8),
+            number(16, 8),
+        ],
+    )
+    .since(80),
     // The signs of registers.
     Encoding::uniform(
         Opcode::Uplop3,
