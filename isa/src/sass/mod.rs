@@ -27,8 +27,8 @@ pub use uses::{RegisterRange, RegisterRanges, Uses};
 pub use view::{Address, Jump, Location, PredicateOperand, RegisterOperand, SourceOperand};
 pub use word::{ControlWord, Field, Word};
 
-/// The architectures whose code is known: Volta, Turing, Ampere and Ada.
-pub const ARCHITECTURES: [u32; 7] = [70, 72, 75, 80, 86, 87, 89];
+/// The architectures whose code is known: Volta to Hopper.
+pub const ARCHITECTURES: [u32; 8] = [70, 72, 75, 80, 86, 87, 89, 90];
 /// Bytes of an instruction.
 pub const INSTRUCTION_BYTES: usize = 16;
 

@@ -70,6 +70,9 @@ impl Pending {
         let saturates = sass.has(Aspect::Saturate);
         match sass.opcode() {
             Opcode::HmmaStep => return self.step(sass, operands),
+            Opcode::Movm if sass.text(Aspect::Layout) != ".16.MT88" => {
+                return Err("a matrix of 8 by 32 that is moved".to_owned());
+            }
             Opcode::Movm => {
                 self.take(sass, operands, 1)?;
                 self.instruction.destinations[0] = operands.written(sass.destination(0));
