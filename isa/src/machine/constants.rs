@@ -82,7 +82,7 @@ impl Program {
     /// special register (`%ntid`, `%nctaid`, `%dynamic_smem_size`, `%gridid`, `%envreg1`, `%nsmid`), converts an address of a window, or
     /// begins the stack.
     fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {
-        use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
+        use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
         if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
             return value;
         }
@@ -98,9 +98,13 @@ impl Program {
             // The module's constant variables as memory: what takes the address of one adds its place in the bank.
             0x50 | 0x54 => half(machine.bank_3.map_or(0, |(address, _)| address), offset == 0x54),
             0x10c => facts.sm_count,
-            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
+            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`). Hopper has them elsewhere.
+            0x44 if machine.is_hopper() => half(facts.grid_workspace, true),
+            0x48 if machine.is_hopper() => half(facts.grid_workspace, false),
             0x8c => half(facts.grid_workspace, true),
             0x90 => half(facts.grid_workspace, false),
+            // The generic address of the parameters.
+            0x198 | 0x19c if machine.is_hopper() => half(PARAMETER_WINDOW, offset == 0x19c),
             _ if offset >= machine.parameter_base.0 => {
                 let start = (offset - machine.parameter_base.0) as usize;
                 let mut bytes = [0; 4];

@@ -19,6 +19,8 @@ pub(crate) struct MachineProgram {
     pub sections: Vec<CodeSection>,
     /// Rows of the constants that launches fill in.
     pub launch_rows: Vec<(u16, LaunchWord)>,
+    /// The architecture that its code is for: 75 for sm_75.
+    pub architecture: u32,
     /// Where parameters begin in bank 0.
     pub parameter_base: ParameterBase,
     /// Where bank 3 lies in device memory, and its bytes.
@@ -34,6 +36,11 @@ pub(crate) struct MachineProgram {
 }
 
 impl MachineProgram {
+    /// Does the driver lay out bank 0 as for Hopper?
+    pub fn is_hopper(&self) -> bool {
+        self.architecture >= 90
+    }
+
     /// The instruction at a program counter; `None` of functions of the device runtime.
     pub fn instruction(&self, pc: u32) -> Option<&sass::Instruction> {
         let shared = || self.shared.as_ref()?.code().decoded.get(pc as usize - self.instructions.len());

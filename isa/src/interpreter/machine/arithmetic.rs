@@ -234,3 +234,20 @@ impl<const FLUSH: bool> LaneOperation for ScaledProduct<FLUSH> {
         canonical(if FLUSH { flush(product) } else { product })
     }
 }
+
+/// The sum of three pairs, each with a sign.
+pub(crate) struct AddPairs;
+
+impl Body for AddPairs {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let pairs = [0, 1, 2].map(|source| u64::read_pair(registers, constants, instruction.sources[source]));
+        let sums = std::array::from_fn(|lane| {
+            (0..3).fold(0u64, |sum, source| match sign_of(instruction.signs, source) & sign::NEGATE {
+                0 => sum.wrapping_add(pairs[source][lane]),
+                _ => sum.wrapping_sub(pairs[source][lane]),
+            })
+        });
+        u64::write_pair(registers, instruction.destinations[0], &sums, mask);
+    }
+}

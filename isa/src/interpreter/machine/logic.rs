@@ -223,6 +223,21 @@ impl<O: LaneOperation<A = i32, B = (), C = (), D = u32>> LaneOperation for Inver
     }
 }
 
+/// `ELECT`: the lowest of the lanes that run, that the first source has as a mask, and where the predicate is true.
+pub(crate) struct ElectAmong;
+
+impl Body for ElectAmong {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let members = u32::read(registers, constants, instruction.sources[0])[mask.trailing_zeros() as usize % LANES];
+        let condition = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let candidates = mask & members & condition;
+        let leader = candidates.trailing_zeros();
+        u32::write(registers, instruction.destinations[0], &[leader; LANES], mask);
+        registers.set_predicate(instruction.predicate_destinations[0], candidates & candidates.wrapping_neg(), mask);
+    }
+}
+
 /// `R2UR`: the value of the first lane. The predicate, where there is one, is true in lanes that have another value; the source predicate is
 /// added to it.
 pub(crate) struct FirstLane;

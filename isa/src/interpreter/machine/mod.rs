@@ -7,6 +7,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
+pub(crate) mod extrema;
 pub(crate) mod half;
 pub(crate) mod logic;
 pub(crate) mod matrix;

@@ -41,7 +41,11 @@ impl Pending {
             O::Bmov => self.move_barrier(sass, operands),
             O::Warpsync => {
                 self.only_condition_of(sass)?;
-                self.instruction.sources[3] = operands.read(sass.source(0).ok_or(NO_SUCH_OPERAND)?)?;
+                // The lanes of a mask, or all. Those that a collective operation brings together run on together, too.
+                self.instruction.sources[3] = match sass.source(0) {
+                    Some(mask) => operands.read(mask)?,
+                    None => operands.number(u32::MAX),
+                };
                 self.instruction.kind = Kind::WarpBarrier;
                 Ok(())
             }
@@ -70,7 +74,8 @@ impl Pending {
                 Ok(())
             }
             O::Bar => self.barrier(sass, operands),
-            // Nothing but time: NOP, DEPBAR, PMTRIG.
+            // Nothing but time: NOP, DEPBAR, PMTRIG, the ends of collective operations; and without an effect where nothing runs ahead of
+            // its order: PREEXIT, ACQBULK, CGAERRBAR, FENCE.
             _ => Ok(()),
         }
     }

@@ -91,7 +91,11 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {
             cost(Pipe::Branch, L::Branch, C::Control)
         }
-        O::Nop | O::Depbar | O::Pmtrig => cost(Pipe::Branch, L::Branch, C::Other),
+        O::Elect => cost(Pipe::Int, L::UniformMove, C::Other),
+        O::Cgaerrbar | O::Fence => shared(CTA_FENCE),
+        O::Nop | O::Depbar | O::Pmtrig | O::Preexit | O::Acqbulk | O::Endcollective => {
+            cost(Pipe::Branch, L::Branch, C::Other)
+        }
         _ => cost(Pipe::Int, L::Integer, C::Integer),
     }
 }

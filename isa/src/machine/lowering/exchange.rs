@@ -10,7 +10,7 @@ use crate::interpreter::registers::special;
 use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::operation::{Kind, counter};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
-use crate::sass::{self, Aspect, Opcode};
+use crate::sass::{self, Aspect, Location, Opcode, RegisterOperand, ZERO_UNIFORM_REGISTER};
 
 impl Pending {
     pub(super) fn exchange(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
@@ -48,6 +48,24 @@ impl Pending {
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
                 self.run(functions::<BarrierResult>(), 0)
             }
+            O::Elect => {
+                self.condition(sass);
+                self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
+                self.instruction.sources[0] = match sass.source(0) {
+                    // The lanes of a mask, or all others.
+                    Some(mask) if mask.is_negated => {
+                        let is_zero =
+                            mask.location == Location::Register(RegisterOperand::Uniform(ZERO_UNIFORM_REGISTER));
+                        if !is_zero {
+                            return Err("a choice among the lanes that a uniform register does not have".to_owned());
+                        }
+                        operands.number(u32::MAX)
+                    }
+                    Some(mask) => operands.read(mask)?,
+                    None => operands.number(u32::MAX),
+                };
+                self.run(functions::<ElectAmong>(), 0)
+            }
             O::Redux => {
                 self.take(sass, operands, 1)?;
                 let is_signed = sass.has(Aspect::Type);
@@ -68,7 +86,8 @@ impl Pending {
                 let written = sass.predicate(0);
                 self.instruction.predicate_destinations[0] = predicate_destination(written);
                 // The lanes that differ are added to those of before, or to none.
-                let before = if sass.has(Aspect::Mode) { predicate_source(written) } else { (TRUE_PREDICATE, u32::MAX) };
+                let before =
+                    if sass.has(Aspect::Mode) { predicate_source(written) } else { (TRUE_PREDICATE, u32::MAX) };
                 (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = before;
                 self.run(functions::<FirstLane>(), 0)
             }
@@ -109,6 +128,10 @@ impl Pending {
     /// `PLOP3`: two functions of three predicates, or of the signs of three registers.
     fn predicate_logic(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         let is_of_signs = sass.predicate_source(0).is_none();
+        let tables = if is_of_signs { 5 } else { 2 };
+        if sass.source(tables).is_some() || sass.source(tables - 1).is_none() {
+            return Err("a function of predicates and of the signs of registers".to_owned());
+        }
         let first = if is_of_signs { 3 } else { 0 };
         let table =
             |number: usize| sass.source(first + number).and_then(|table| table.immediate()).ok_or(NO_SUCH_OPERAND);
@@ -153,6 +176,8 @@ impl Pending {
                 self.run(functions::<crate::interpreter::machine::arithmetic::MapPairs<Move<u64>>>(), 0)
             }
             255 => constant(self, zero),
+            // The rank of the CTA in its cluster, where there are no clusters.
+            136 => constant(self, zero),
             0 => {
                 self.instruction.sources[0] = operands.lane_numbers();
                 self.run(functions::<Map<Move<u32>>>(), 0)

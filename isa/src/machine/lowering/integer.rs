@@ -10,6 +10,7 @@ use crate::interpreter::convert::PackIntegers;
 use crate::interpreter::integer::*;
 use crate::interpreter::machine::arithmetic::*;
 use crate::interpreter::machine::compare::{ByPredicate, CompareIntegers, EXTENDED, combination, outcome};
+use crate::interpreter::machine::extrema::{AddHalves, IntegerExtremum, extremum_form};
 use crate::interpreter::machine::logic::*;
 use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, TRUE_PREDICATE};
 use crate::sass::{self, Aspect, Opcode};
@@ -68,6 +69,17 @@ impl Pending {
                 let clamps = u32::from(!sass.has(Aspect::Wrap));
                 self.run(if is_signed { functions::<Map<ExtendS32>>() } else { functions::<Map<ExtendU32>>() }, clamps)
             }
+            O::Viadd => {
+                self.take(sass, operands, 2)?;
+                let is_negated = self.instruction.signs != 0;
+                self.instruction.signs = 0;
+                match (sass.has(Aspect::Type), is_negated) {
+                    (true, _) => self.run(functions::<AddHalves>(), u32::from(is_negated)),
+                    (false, true) => self.run(functions::<Map<Subtract<u32>>>(), 0),
+                    (false, false) => self.run(functions::<Map<Add<u32>>>(), 0),
+                }
+            }
+            O::Vimnmx | O::Viaddmnmx | O::Vimnmx3 => self.integer_extremum(sass, operands),
             O::Idp => self.dot_product(sass, operands),
             O::Vabsdiff => {
                 self.take(sass, operands, 3)?;
@@ -87,6 +99,9 @@ impl Pending {
             }
             O::I2ip => {
                 self.take(sass, operands, 3)?;
+                if sass.encoding().has(Aspect::Saturate) && sass.text(Aspect::Saturate) != ".SAT" {
+                    return Err("a packing conversion that does not limit its results, or to positive ones".to_owned());
+                }
                 if sass.source(2).is_some_and(|addend| addend.part != 0) {
                     return Err("the upper half of what a packing conversion adds to".to_owned());
                 }
@@ -113,9 +128,38 @@ impl Pending {
         sum::EXTENDED
     }
 
+    /// `VIMNMX`, `VIADDMNMX` and `VIMNMX3`.
+    fn integer_extremum(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let (count, form) = match sass.opcode() {
+            Opcode::Vimnmx => (2, 0),
+            Opcode::Viaddmnmx => (3, extremum_form::SUM),
+            _ => (3, extremum_form::THREE),
+        };
+        self.take(sass, operands, count)?;
+        self.condition(sass);
+        self.results(sass);
+        let mut form = form
+            | match sass.text(Aspect::Type) {
+                ".U32" => 0,
+                ".U16x2" => extremum_form::HALVES,
+                ".S16x2" => extremum_form::HALVES | extremum_form::SIGNED,
+                _ => extremum_form::SIGNED,
+            };
+        if form & extremum_form::HALVES != 0 && self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
+            return Err("predicates that say which halves were taken".to_owned());
+        }
+        form |= if sass.has(Aspect::Relu) { extremum_form::RELU } else { 0 };
+        form |= if self.instruction.signs != 0 { extremum_form::NEGATED } else { 0 };
+        self.instruction.signs = 0;
+        self.run(functions::<IntegerExtremum>(), form)
+    }
+
     /// `IDP`: products of four bytes, or of two halves with two bytes, each signed or not.
     fn dot_product(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         self.take(sass, operands, 3)?;
+        if self.instruction.signs != 0 {
+            return Err("a sum of products that another one is taken from".to_owned());
+        }
         let form = sass.text(Aspect::Type);
         let mut types = form.rsplit('.').take(2).map(|name| u32::from(name.starts_with('S')));
         let (second, first) = (types.next().unwrap_or(0), types.next().unwrap_or(0));
@@ -184,6 +228,9 @@ impl Pending {
     }
 
     fn sum(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        if sass.has(Aspect::Wide) {
+            return self.wide_sum(sass, operands);
+        }
         self.take(sass, operands, 3)?;
         self.results(sass);
         let extended = self.carries(sass);
@@ -194,6 +241,20 @@ impl Pending {
             return self.run(functions::<Map<Add<u32>>>(), 0);
         }
         self.run(functions::<Add3>(), 0)
+    }
+
+    /// `UIADD3.64`: pairs of registers.
+    fn wide_sum(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        self.results(sass);
+        if sass.has(Aspect::Carry) || self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
+            return Err("a sum of 64 bits with carries".to_owned());
+        }
+        for number in 0..3 {
+            let source = sass.source(number).ok_or(NO_SUCH_OPERAND)?;
+            self.instruction.sources[number] = operands.read_extended(source)?;
+            self.instruction.signs |= sign_of(source, number);
+        }
+        self.run(functions::<AddPairs>(), 0)
     }
 
     fn shift_add(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {

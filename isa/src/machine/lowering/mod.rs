@@ -183,6 +183,7 @@ pub(super) fn lower_decoded(
             functions,
             sections: code.sections.clone(),
             launch_rows,
+            architecture: code.architecture,
             parameter_base: code.parameter_base,
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),
@@ -442,6 +443,7 @@ impl Pending {
             | O::Cs2r
             | O::R2ur
             | O::Redux
+            | O::Elect
             | O::B2r => self.exchange(sass, operands),
             O::Ldg
             | O::Stg
@@ -484,7 +486,12 @@ impl Pending {
             | O::Bpt
             | O::Depbar
             | O::Bar
-            | O::Pmtrig => self.control(sass, operands, length),
+            | O::Pmtrig
+            | O::Preexit
+            | O::Acqbulk
+            | O::Cgaerrbar
+            | O::Fence
+            | O::Endcollective => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
             O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Dmma | O::Qmma | O::Movm => self.tensor(sass, operands),
             _ => self.integer(sass, operands),

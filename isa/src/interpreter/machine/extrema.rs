@@ -1,0 +1,107 @@
+//! Sums and extrema of integers of Hopper, which may be pairs of halves: `VIADD`, `VIMNMX`, `VIADDMNMX`, `VIMNMX3`.
+
+use crate::interpreter::bodies::Body;
+use crate::interpreter::registers::{Lane, Registers};
+
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, SINK_PREDICATE};
+
+/// The form of an instruction: bits of the immediate.
+pub(crate) mod extremum_form {
+    /// Integers are signed.
+    pub const SIGNED: u32 = 1;
+    /// Pairs of halves.
+    pub const HALVES: u32 = 2;
+    /// Negative results become zero.
+    pub const RELU: u32 = 4;
+    /// The first two sources are added, and the sum compared with the third.
+    pub const SUM: u32 = 8;
+    /// The third source is compared, too.
+    pub const THREE: u32 = 16;
+    /// The second source is negated.
+    pub const NEGATED: u32 = 32;
+}
+
+/// The lesser of values where the predicate is true, elsewhere the greater one. The first predicate that is written says whether the first
+/// source was taken.
+pub(crate) struct IntegerExtremum;
+
+impl Body for IntegerExtremum {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let form = instruction.immediate;
+        let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let lesser = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let mut first_taken = 0;
+        let results = std::array::from_fn(|lane| {
+            let is_least = lesser >> lane & 1 != 0;
+            let values = rows.map(|row| row[lane]);
+            if form & extremum_form::HALVES != 0 {
+                let [low, high] = [0, 16].map(|shift| {
+                    let values = values.map(|value| half(value >> shift, form));
+                    extremum(values, is_least, form).0 as u32 & 0xffff
+                });
+                return low | high << 16;
+            }
+            let is_signed = form & extremum_form::SIGNED != 0;
+            let values = values.map(|value| if is_signed { i64::from(value as i32) } else { i64::from(value) });
+            let (result, is_first) = extremum(values, is_least, form);
+            first_taken |= u32::from(is_first) << lane;
+            result as u32
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+        if instruction.predicate_destinations[0] != SINK_PREDICATE {
+            registers.set_predicate(instruction.predicate_destinations[0], first_taken, mask);
+        }
+    }
+}
+
+/// The value of the lower half of a word.
+#[inline(always)]
+fn half(word: u32, form: u32) -> i64 {
+    if form & extremum_form::SIGNED != 0 { i64::from(word as i16) } else { i64::from(word as u16) }
+}
+
+/// The extremum, and whether it is the first value.
+#[inline(always)]
+fn extremum([a, b, c]: [i64; 3], is_least: bool, form: u32) -> (i64, bool) {
+    let choose = |a: i64, b: i64| if is_least { a.min(b) } else { a.max(b) };
+    let b = if form & extremum_form::NEGATED != 0 { -b } else { b };
+    let result = match () {
+        () if form & extremum_form::SUM != 0 => choose(wrapped(a + b, form), c),
+        () if form & extremum_form::THREE != 0 => choose(choose(a, b), c),
+        () => choose(a, b),
+    };
+    let limited = if form & extremum_form::RELU != 0 { result.max(0) } else { result };
+    (limited, choose(a, b) == a)
+}
+
+/// A sum in the width of the values.
+#[inline(always)]
+fn wrapped(sum: i64, form: u32) -> i64 {
+    match (form & extremum_form::HALVES != 0, form & extremum_form::SIGNED != 0) {
+        (true, true) => i64::from(sum as i16),
+        (true, false) => i64::from(sum as u16),
+        (false, true) => i64::from(sum as i32),
+        (false, false) => i64::from(sum as u32),
+    }
+}
+
+/// `VIADD.16x2`: the immediate negates the second pair.
+pub(crate) struct AddHalves;
+
+impl Body for AddHalves {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let [a, b] = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let is_negated = instruction.immediate != 0;
+        let results = std::array::from_fn(|lane: usize| {
+            let sum = |shift: u32| {
+                let (a, b) = ((a[lane] >> shift) as u16, (b[lane] >> shift) as u16);
+                u32::from(if is_negated { a.wrapping_sub(b) } else { a.wrapping_add(b) })
+            };
+            sum(0) | sum(16) << 16
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
