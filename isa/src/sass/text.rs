@@ -107,8 +107,10 @@ impl Instruction {
         };
         match slot.suffix {
             Suffix::Brackets(kind) => format!("{kind}[{name}]"),
-            // The bars stand around the halves of a constant, too, and before the mark of the reuse cache.
-            Suffix::Halves if has_bars && place == Place::Constant => format!("{sign}|{name}{suffix}|"),
+            // The bars stand around the halves of a constant and of a uniform register, too, and before the mark of the reuse cache.
+            Suffix::Halves if has_bars && matches!(place, Place::Constant | Place::Uniform(_)) => {
+                format!("{sign}|{name}{suffix}|")
+            }
             // The disassembler puts a space between the bank and the offset of a constant whose sign it is.
             Suffix::Fixed(_) if place == Place::Constant => format!("{}{suffix}", name.replace("][", "] [")),
             _ if has_bars => format!("{sign}|{name}|{kept}{suffix}"),

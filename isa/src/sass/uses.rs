@@ -96,13 +96,15 @@ struct Widths {
     b: u8,
     /// The third: role C, or bits 64 to 71.
     c: u8,
+    /// A fourth one in bits 40 to 47.
+    d: u8,
 }
 
 impl Widths {
     /// One register each, as most instructions have.
-    const SINGLE: Widths = Widths { destination: 1, second_destination: 1, a: 1, b: 1, c: 1 };
+    const SINGLE: Widths = Widths { destination: 1, second_destination: 1, a: 1, b: 1, c: 1, d: 1 };
     /// Pairs throughout.
-    const PAIRS: Widths = Widths { destination: 2, second_destination: 2, a: 2, b: 2, c: 2 };
+    const PAIRS: Widths = Widths { destination: 2, second_destination: 2, a: 2, b: 2, c: 2, d: 2 };
     /// A 64-bit place to go to.
     const WIDE_TARGET: Widths = Widths { a: 2, ..Widths::SINGLE };
 
@@ -114,6 +116,7 @@ impl Widths {
             // The addend of the high half of a product has a low half too.
             Opcode::ImadHigh => Widths { c: 2, ..single },
             Opcode::Dfma | Opcode::Dadd | Opcode::Dmul | Opcode::Dsetp => Widths::PAIRS,
+            Opcode::Uiadd3 if sass.has(Aspect::Wide) => Widths::PAIRS,
             Opcode::I2f | Opcode::F2i | Opcode::F2f => {
                 let [destination, b] = [Aspect::ResultType, Aspect::SourceType].map(|aspect| converted(sass, aspect));
                 Widths { destination, b, ..single }
@@ -124,17 +127,34 @@ impl Widths {
             }
             Opcode::Match => Widths { a: pair_if(sass.has(Aspect::Wide)), ..single },
             Opcode::Cs2r => Widths { destination: pair_if(sass.text(Aspect::Size) != ".32"), ..single },
-            Opcode::Lepc => Widths { destination: 2, ..single },
+            Opcode::Lepc | Opcode::Ulepc => Widths { destination: 2, ..single },
             Opcode::Brx | Opcode::Jmx | Opcode::Brxu | Opcode::Jmxu | Opcode::Call | Opcode::Ret => Widths::WIDE_TARGET,
             Opcode::Uldc | Opcode::Ldc | Opcode::Lds | Opcode::Ldl => Widths { destination: sized(sass), ..single },
             Opcode::Sts | Opcode::Stl => Widths { b: sized(sass), ..single },
             Opcode::Ldg | Opcode::Ld => Widths { destination: sized(sass), a: address(sass), ..single },
             Opcode::Stg | Opcode::St => Widths { a: address(sass), b: sized(sass), c: sized(sass), ..single },
             Opcode::Atoms => Widths { a: 1, ..typed(sass) },
-            Opcode::Atom | Opcode::Atomg | Opcode::Red => Widths { a: address(sass), ..typed(sass) },
+            Opcode::Atom | Opcode::Atomg | Opcode::Red | Opcode::Redg | Opcode::Ldgmc => {
+                Widths { a: address(sass), ..typed(sass) }
+            }
             Opcode::Cctl | Opcode::Qspc => Widths { a: address(sass), ..single },
             Opcode::Ldsm => Widths { destination: 1 << sass.value(Aspect::Count), ..single },
-            Opcode::HmmaStep | Opcode::Hmma | Opcode::Imma | Opcode::Bmma => matrices(sass),
+            Opcode::Stsm => Widths { b: 1 << sass.value(Aspect::Count), ..single },
+            Opcode::Stas => Widths { a: 2, b: sized(sass), ..single },
+            Opcode::Redas => Widths { a: 2, ..typed(sass) },
+            Opcode::Syncs => barrier(sass),
+            Opcode::HmmaStep | Opcode::Hmma | Opcode::Imma | Opcode::Bmma | Opcode::Dmma | Opcode::Qmma => {
+                matrices(sass)
+            }
+            Opcode::Hgmma | Opcode::Igmma | Opcode::Bgmma | Opcode::Qgmma => matrices_of_group(sass),
+            Opcode::Ublkcp
+            | Opcode::Ublkred
+            | Opcode::Ublkpf
+            | Opcode::Utmaldg
+            | Opcode::Utmastg
+            | Opcode::Utmaredg
+            | Opcode::Utmapf
+            | Opcode::Utmacctl => bulk(sass),
             Opcode::Tex | Opcode::Tld | Opcode::Tld4 | Opcode::Txd | Opcode::Txq => texture(sass),
             Opcode::Suld => Widths { destination: sized(sass), a: texel(sass), ..single },
             Opcode::Sust => Widths { a: texel(sass), b: stored_to_surface(sass), ..single },
@@ -164,8 +184,12 @@ fn sized(sass: &Instruction) -> u8 {
 
 /// Registers of an atomic's operands.
 fn typed(sass: &Instruction) -> Widths {
-    let is_wide = matches!(sass.text(Aspect::Type), ".64" | ".U64" | ".S64" | ".F64.RN" | ".SD32");
-    let width = pair_if(is_wide);
+    let width = match sass.text(Aspect::Type) {
+        ".64" | ".U64" | ".S64" | ".F64.RN" | ".SD32" => 2,
+        ".F16x4.RN" | ".BF16x4.RN" | ".F32x2.FTZ.RN" | ".F32x2.RN" => 2,
+        ".128" | ".F16x8.RN" | ".BF16x8.RN" | ".F32x4.FTZ.RN" | ".F32x4.RN" => 4,
+        _ => 1,
+    };
     Widths { destination: width, b: width, c: width, ..Widths::SINGLE }
 }
 
@@ -174,19 +198,79 @@ fn address(sass: &Instruction) -> u8 {
     pair_if(sass.has(Aspect::Extended))
 }
 
-/// Registers of the fragments of a product of matrices.
+/// Registers of the operands of a barrier in shared memory, which has 64 bits.
+fn barrier(sass: &Instruction) -> Widths {
+    let b = match sass.text(Aspect::Operation) {
+        ".EXCH" => 2,
+        // The new value is behind the one that is compared with.
+        ".CAS" => 4,
+        _ => 1,
+    };
+    Widths { destination: 2, b, ..Widths::SINGLE }
+}
+
+/// Registers of the fragments that a lane has of a product of matrices.
 fn matrices(sass: &Instruction) -> Widths {
+    const LANES: u32 = 32;
     let of = |destination, a, b, c| Widths { destination, a, b, c, ..Widths::SINGLE };
-    match sass.opcode() {
+    let bits = match sass.opcode() {
         // A step of Volta's 8x8x4.
-        Opcode::HmmaStep => of(2, 2, 2, 2),
-        // Turing's 16x8x8, 16x8x4: its accumulator has halves or singles.
-        Opcode::Hmma => {
-            let accumulator = if sass.text(Aspect::ResultType) == ".F32" { 4 } else { 2 };
-            of(accumulator, 2, 1, accumulator)
-        }
-        _ => of(2, 1, 1, 2),
-    }
+        Opcode::HmmaStep => return of(2, 2, 2, 2),
+        // Turing's texts say more than the shape.
+        Opcode::Imma | Opcode::Bmma if sass.encoding.since < 80 => return of(2, 1, 1, 2),
+        Opcode::Dmma => 64,
+        Opcode::Hmma if sass.text(Aspect::SourceType) == ".TF32" => 32,
+        Opcode::Hmma => 16,
+        Opcode::Imma if matches!(sass.text(Aspect::FirstType), ".U4" | ".S4") => 4,
+        Opcode::Bmma => 1,
+        _ => 8,
+    };
+    let accumulated = match sass.opcode() {
+        Opcode::Dmma => 64,
+        Opcode::Hmma | Opcode::Qmma if sass.text(Aspect::ResultType) == ".F16" => 16,
+        _ => 32,
+    };
+    let (rows, depth) = sizes(sass.text(Aspect::Shape));
+    let columns = 8;
+    let registers = |elements: u32, bits: u32| (elements * bits).div_ceil(32 * LANES) as u8;
+    let stored = if sass.has(Aspect::Sparse) { depth / 2 } else { depth };
+    let result = registers(rows * columns, accumulated);
+    of(result, registers(rows * stored, bits), registers(columns * depth, bits), result)
+}
+
+/// The rows of the first matrix of a product, and how many elements a row has. The second one has eight columns.
+fn sizes(shape: &str) -> (u32, u32) {
+    let shape: String = shape.chars().filter(char::is_ascii_digit).collect();
+    let (rows, depth) = match shape.strip_prefix("168") {
+        Some(depth) => (16, depth),
+        None => (8, shape.strip_prefix("88").unwrap_or_default()),
+    };
+    (rows, depth.parse().unwrap_or_default())
+}
+
+/// Registers of the fragments that a lane of four warps has.
+fn matrices_of_group(sass: &Instruction) -> Widths {
+    let columns: u32 = sass.text(Aspect::Shape).trim_start_matches(".64x").parse().unwrap_or_default();
+    // The result has 64 rows for 128 lanes.
+    let halved = if sass.text(Aspect::ResultType) == ".F16" { 4 } else { 2 };
+    let result = (columns / halved) as u8;
+    // A part of the first matrix has four registers, whatever its type is, as the descriptors of both have.
+    Widths { destination: result, a: 4, b: 4, c: result, ..Widths::SINGLE }
+}
+
+/// Uniform registers of the operands of copies of blocks: an address of device memory and a descriptor have two, one of shared memory has
+/// one, and a barrier is behind it where the copy ends in shared memory.
+fn bulk(sass: &Instruction) -> Widths {
+    let dimensions = sass.value(Aspect::Shape) as u8 + 1;
+    let from = pair_if(sass.text(Aspect::SourceSpace) != ".S");
+    let (a, b) = match sass.opcode() {
+        Opcode::Ublkcp | Opcode::Ublkred => (from, 2),
+        Opcode::Utmaldg => (2, 2 + dimensions),
+        Opcode::Utmastg | Opcode::Utmaredg => (2, 1 + dimensions),
+        Opcode::Utmapf => (2, dimensions),
+        _ => (2, 1),
+    };
+    Widths { a, b, d: 2, ..Widths::SINGLE }
 }
 
 /// Registers of the operands of a texture: components are packed by two where they are halves; a handle takes one register.
@@ -216,7 +300,7 @@ fn texture(sass: &Instruction) -> Widths {
             if sass.has(Aspect::Scalars) { (all.div_ceil(2), all / 2) } else { (coordinates, further) }
         }
     };
-    Widths { destination: registers(first), second_destination: registers(components - first), a, b, c: 1 }
+    Widths { destination: registers(first), second_destination: registers(components - first), a, b, c: 1, d: 1 }
 }
 
 /// The components of a texel that are read, or of the answer to a query.
@@ -308,12 +392,12 @@ impl Instruction {
             Slot::EitherPredicateSource if word.bit(67) => uses.uniform_predicate_reads |= predicate(68),
             Slot::EitherPredicateSource => uses.predicate_reads |= predicate(68),
             Slot::AllPredicates => {
-                let masked = word.field(PREDICATE_MASK) as u8;
+                let masked = self.predicate_mask();
                 let is_read = self.opcode() == Opcode::P2r;
                 *(if is_read { &mut uses.predicate_reads } else { &mut uses.predicate_writes }) |= masked;
             }
             Slot::AllUniformPredicates => {
-                let masked = word.field(PREDICATE_MASK) as u8;
+                let masked = self.predicate_mask();
                 match self.opcode() {
                     Opcode::Up2ur => uses.uniform_predicate_reads |= masked,
                     _ => uses.uniform_predicate_writes |= masked,
@@ -335,6 +419,12 @@ impl Instruction {
             | Slot::Name(..)
             | Slot::Function(..) => {}
         }
+    }
+
+    /// The predicates that a move of all predicates is about. All may be where the mask is in a register.
+    fn predicate_mask(&self) -> u8 {
+        let has_immediate = self.word.form() == 4;
+        if has_immediate { self.word.field(PREDICATE_MASK) as u8 } else { 0x7f }
     }
 
     /// Adds a source.
@@ -364,6 +454,7 @@ impl Instruction {
             uses.read_uniform(descriptor.register(word), 2);
         }
         if let Some(low) = form.uniform.filter(|_| word.bit(UNIFORM_FLAG) && form.descriptor(word).is_none()) {
+            let width = if form.adds_wide(word).is_some() { 2 } else { width };
             uses.read_uniform(word.bits(low, 6), width);
         }
     }
@@ -405,6 +496,7 @@ impl Widths {
         match low {
             24 => self.a,
             32 => self.b,
+            40 => self.d,
             _ => self.c,
         }
     }

@@ -156,7 +156,15 @@ impl Instruction {
     /// The place of a modifier's text among those of its aspect; 1 for one that is there or not.
     pub fn value(&self, aspect: Aspect) -> u64 {
         let modifier = self.encoding.modifiers.iter().find(|modifier| modifier.aspect == aspect);
-        modifier.map_or(0, |modifier| modifier.value(self.word))
+        modifier.map_or_else(|| self.value_among_operands(aspect), |modifier| modifier.value(self.word))
+    }
+
+    fn value_among_operands(&self, aspect: Aspect) -> u64 {
+        let value = self.slots().find_map(|slot| match slot {
+            Slot::Name(of, field, _) if of == aspect => Some(self.word.field(field)),
+            _ => None,
+        });
+        value.unwrap_or_default()
     }
 
     fn name_among_operands(&self, aspect: Aspect) -> &'static str {

@@ -32,7 +32,7 @@ const fn from_next(shown: Option<u8>) -> Operand {
 const CONDITION: Operand = PS.shown(Shown::Where(|word| word.bits(87, 4) != 7));
 
 const COPY: &[Modifier] = &[
-    EXTENDED,
+    function(Aspect::Extended, |_| Some(".E"), 0),
     choice(Aspect::Bypass, 81, 1, &[".BYPASS", ""]),
     EVICTION,
     choice(Aspect::Prefetch, 71, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]),

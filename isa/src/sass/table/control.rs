@@ -50,6 +50,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     // Until a barrier in shared memory changes, so long at most.
     Encoding::new(Opcode::Nanosleep, &[0x95d], &[RANDOM, WARP, SYNCS], &[PS_IF_ANY, number(32, 32)]).since(90),
     Encoding::new(Opcode::Nanosleep, &[0x35d], &[RANDOM, WARP, SYNCS], &[PS_IF_ANY, RB]).since(90),
+    Encoding::new(
+        Opcode::Nanosleep,
+        &[0x95d],
+        &[function(Aspect::Mode, |word| (word.bits(83, 2) == 1).then_some(".CLEAR"), 3 << 83)],
+        &[PS_IF_ANY],
+    )
+    .since(90),
     Encoding::new(Opcode::Nop, &[0x918], &[], &[]),
     Encoding::new(Opcode::Lepc, &[0x34e], &[], &[RD]),
     Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 58))))])
@@ -86,6 +93,20 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[function(Aspect::Mode, |word| if word.bits(78, 2) == 1 { Some(".RESULT") } else { None }, 3 << 78)],
         &[RD, PD_IF_ANY],
     ),
+    Encoding::new(
+        Opcode::B2r,
+        &[0x31c],
+        &[function(Aspect::Mode, |word| (word.bits(78, 2) == 0).then_some(""), 3 << 78)],
+        &[RD, number(54, 4)],
+    )
+    .since(80),
+    Encoding::new(
+        Opcode::B2r,
+        &[0x31c],
+        &[function(Aspect::Mode, |word| (word.bits(78, 2) == 2).then_some(".WARP"), 3 << 78)],
+        &[RD],
+    )
+    .since(80),
 ];
 
 const EXCLUSIVE: Modifier = flag(Aspect::Mode, 86, ".EXCLUSIVE");

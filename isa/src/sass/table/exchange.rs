@@ -140,7 +140,9 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).until(79),
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).between(80, 89),
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, SPECIAL]).since(90),
-    Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).between(75, 89),
+    Encoding::new(Opcode::R2ur, &[0x3c2], &[], &[PD_IF_ANY, UD, a(Sign::None)]).between(75, 75),
+    Encoding::new(Opcode::R2ur, &[0x3c2], &[flag(Aspect::Mode, 84, ".OR")], &[DIFFERS, UD, a(Sign::None)])
+        .between(80, 89),
     Encoding::new(Opcode::R2ur, &[0x2ca], &[flag(Aspect::Mode, 84, ".OR")], &[DIFFERS, UD, a(Sign::None)]).since(90),
     Encoding::new(
         Opcode::Redux,

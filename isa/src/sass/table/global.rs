@@ -6,7 +6,7 @@ use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
-use crate::sass::word::Field;
+use crate::sass::word::{Field, Word};
 
 const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
 
@@ -95,11 +95,22 @@ const SCOPED: Modifier = choice(
         ".GPU",
     ],
 );
+/// Those of stores, which know nothing of constants where loads have some of them.
+const STORE_ORDER: Modifier = function(Aspect::Order, |word| store_order(word).map(|[order, _]| order), 0xf << 77);
+const STORE_SCOPE: Modifier = function(Aspect::Scope, |word| store_order(word).map(|[_, scope]| scope), 0xf << 77);
+
+fn store_order(word: Word) -> Option<[&'static str; 2]> {
+    match word.bits(77, 4) {
+        4 => Some([".STRONG", ".SM.PRIVATE"]),
+        _ => Some([ORDERED.text(word)?, SCOPED.text(word)?]),
+    }
+}
+
 const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]);
 const SIZE: Modifier = choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", NO_SUCH]);
 
 const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDERED, SCOPED];
-const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, ORDERED, SCOPED];
+const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, STORE_SCOPE];
 
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD"];
 const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
@@ -140,7 +151,7 @@ const HOPPER_SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".
 /// An atomic with an operation and a type.
 macro_rules! atomic {
     ($operation:ident, $type:ident) => {
-        &[EXTENDED, $operation, EVICTION, $type, ORDERED, SCOPED]
+        &[EXTENDED, $operation, EVICTION, $type, STORE_ORDER, STORE_SCOPE]
     };
 }
 

@@ -90,7 +90,15 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         second_forms!(0x00c),
         &[INTEGER_COMPARISON, UNSIGNED, BOOLEAN, flag(Aspect::Extended, 72, ".EX")],
         &[PD, PD2, RA, b(SIGNED, PLAIN), PS, PS3_IF_ANY],
-    ),
+    )
+    .until(75),
+    Encoding::new(
+        Opcode::Isetp,
+        second_forms!(0x00c),
+        &[INTEGER_COMPARISON, UNSIGNED, BOOLEAN, flag(Aspect::Extended, 72, ".EX")],
+        &[PD, PD2, RA, b(SIGNED, PLAIN), PS, PS3.shown(Shown::If(72))],
+    )
+    .since(80),
     Encoding::new(
         Opcode::Lop3,
         second_forms!(0x012),

@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{AddressForm, RegisterWidth, Slot};
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
 use crate::sass::word::Field;
 
 const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
@@ -24,6 +24,11 @@ const AT_SHARED_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32),
 const AT_SHARED_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), has_scale: true, ..PLAIN });
 const AT_LOCAL_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), ..PLAIN });
 const AT_LOCAL_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), ..PLAIN });
+/// Local memory from Ampere on: the uniform registers may be a descriptor.
+const fn local(uniform: u8, shown: Option<u8>) -> Operand {
+    let descriptor = Some(Descriptor { register: uniform, is_next: false, bit: 76, shown });
+    address(AddressForm { uniform: Some(uniform), descriptor, ..PLAIN })
+}
 /// For atomics, which have their operation where others have the width.
 const AT_UNIFORM_ATOMIC: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Wide, ..PLAIN });
 /// Generic addresses have their offset lower.
@@ -70,9 +75,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Sts, &[0x388], &[SIZE], &[AT_SHARED, RB]).since(75),
     Encoding::new(Opcode::Sts, &[0x988], &[SIZE], &[AT_SHARED_UNIFORM_STORE, RB]).since(75),
     Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, AT]),
-    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, AT_LOCAL_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, AT_LOCAL_UNIFORM_LOAD]).between(75, 75),
+    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, local(32, Some(101))]).between(80, 89),
+    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, local(32, None)]).since(90),
     Encoding::new(Opcode::Stl, &[0x387], &[EVICTION, SIZE], &[AT, RB]),
-    Encoding::new(Opcode::Stl, &[0x987], &[EVICTION, SIZE], &[AT_LOCAL_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(Opcode::Stl, &[0x987], &[EVICTION, SIZE], &[AT_LOCAL_UNIFORM_STORE, RB]).between(75, 75),
+    Encoding::new(Opcode::Stl, &[0x987], &[EVICTION, SIZE], &[local(64, Some(101)), RB]).between(80, 89),
+    Encoding::new(Opcode::Stl, &[0x987], &[EVICTION, SIZE], &[local(64, None), RB]).since(90),
     Encoding::new(
         Opcode::Ldc,
         &[0xb82],

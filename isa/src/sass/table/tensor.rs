@@ -37,7 +37,7 @@ fn integer_matrices(word: Word) -> Option<&'static str> {
 }
 
 /// Half of the elements of the first matrix are stored: which ones is in a register, of some of the lanes.
-const SPARSE: Modifier = text(".SP");
+const SPARSE: Modifier = function(Aspect::Sparse, |_| Some(".SP"), 0);
 const METADATA: Operand = register(40, Sign::None);
 const SELECTOR: Operand = number(48, 2);
 
@@ -142,14 +142,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[SHAPE, ACCUMULATOR, FACTORS],
         &[RD, a(Sign::Negate), register(32, Sign::Negate), RC],
     )
-    .between(80, 89),
+    .between(80, 86),
     Encoding::new(
         Opcode::Hmma,
         &[0x23c],
         &[SHAPE, ACCUMULATOR, FACTORS],
         &[RD, a(Sign::Negate), register(32, Sign::Negate), RC, ACCUMULATES],
     )
-    .since(90),
+    .since(89),
     Encoding::new(
         Opcode::Hmma,
         &[0x23c],

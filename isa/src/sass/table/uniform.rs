@@ -84,7 +84,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(
         Opcode::UimadWide,
         uniform_forms!(0x0a5),
-        &[CARRY, UNSIGNED],
+        &[UNSIGNED, CARRY],
         &[UD, UPD_IF_ANY, UA, SIGNED_B, CARRIED_C, UPS.shown(Shown::If(74))],
     ),
     Encoding::uniform(Opcode::Ushf, &[0x499], SHIFT, &[UD, UA, UC, BITS_B]),
