@@ -151,10 +151,15 @@ macro_rules! code {
 }
 pub(crate) use code;
 
-/// The machine code of a workload: that for sm_70 of ptxas 12.9, from NVRTC's PTX, and that for sm_75 of ptxas 13, from nvcc's.
+/// The machine code of a workload: that for sm_70 of ptxas 12.9, from NVRTC's PTX, and those for sm_75 and
+/// sm_80 of ptxas 13, from nvcc's.
 macro_rules! cubins {
     ($name:literal) => {
-        &[$crate::descriptor::cubins!(@ $name, 70), $crate::descriptor::cubins!(@ $name, 75)]
+        &[
+            $crate::descriptor::cubins!(@ $name, 70),
+            $crate::descriptor::cubins!(@ $name, 75),
+            $crate::descriptor::cubins!(@ $name, 80),
+        ]
     };
     (@ $name:literal, $capability:literal) => {
         $crate::descriptor::Cubin {

@@ -13,6 +13,10 @@ pub const BUILT_IN_NODES: &[(&str, (u32, u32))] = &[
     ("gtx1080ti_node", (6, 1)),
     ("v100_node", (7, 0)),
     ("t4_node", (7, 5)),
+    ("a100_node", (8, 0)),
+    ("rtx3070_node", (8, 6)),
+    ("rtx4070_node", (8, 9)),
+    ("h100_node", (9, 0)),
 ];
 
 /// (name, text).
@@ -25,6 +29,10 @@ pub const FILES: &[(&str, &str)] = files![
     "rtx2080ti_node.ron",
     "p100_node.ron",
     "t4_node.ron",
+    "a100_node.ron",
+    "rtx3070_node.ron",
+    "rtx4070_node.ron",
+    "h100_node.ron",
     "two_v100_node.ron",
     "four_v100_node.ron",
     "gtx1080ti_node.ron",
@@ -34,6 +42,10 @@ pub const FILES: &[(&str, &str)] = files![
     "parts/v100_sxm2.ron",
     "parts/p100.ron",
     "parts/t4.ron",
+    "parts/a100.ron",
+    "parts/rtx3070.ron",
+    "parts/rtx4070.ron",
+    "parts/h100.ron",
     "parts/gtx1080ti.ron",
     "parts/k20x.ron",
 ];

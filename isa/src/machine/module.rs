@@ -19,7 +19,6 @@ use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
 use crate::program::Program;
 use crate::program::parts::{ParameterSlot, Resources};
-use crate::sass;
 use std::sync::Arc;
 
 /// A kernel that is not decoded yet.
@@ -77,7 +76,7 @@ impl MachineModule {
         let mut pieces: Vec<Arc<[u8]>> = Vec::new();
         for image in images {
             let cubin = Cubin::read(&image)?;
-            if !sass::ARCHITECTURES.contains(&cubin.architecture) {
+            if !super::ARCHITECTURES.contains(&cubin.architecture) {
                 return Err(MachineError::Architecture(cubin.architecture));
             }
             check_sections(&cubin)?;
