@@ -173,6 +173,8 @@ pub enum Aspect {
     Random,
     /// Of the warp.
     Warp,
+    /// Which half of a pair.
+    Half,
     /// A variant that is the opcode's own.
     Mode,
 }

@@ -108,7 +108,10 @@ impl Encoding {
 
     /// The operands that a word has, shown or not, in the order of the text.
     pub(super) fn operands(&self, word: Word) -> impl Iterator<Item = &'static Operand> {
-        let is_absent = move |operand: &&Operand| matches!(operand.shown, Shown::Present(function) if !function(word));
+        let is_absent = move |operand: &&Operand| match operand.shown {
+            Shown::Present(is_present) | Shown::PresentWhere(is_present, _) => !is_present(word),
+            _ => false,
+        };
         self.operands.iter().filter(move |operand| !is_absent(operand))
     }
 
@@ -253,6 +256,8 @@ pub enum Shown {
     Where(fn(Word) -> bool),
     /// Where a function says so; elsewhere the word has no such operand.
     Present(fn(Word) -> bool),
+    /// The word has it where the first function says so, and the text where the second does, too.
+    PresentWhere(fn(Word) -> bool, fn(Word) -> bool),
 }
 
 impl Shown {
@@ -264,6 +269,7 @@ impl Shown {
             Shown::If(bit) => word.bit(bit),
             Shown::UnlessZero(low) => word.bits(low, 8) != 255,
             Shown::Where(function) | Shown::Present(function) => function(word),
+            Shown::PresentWhere(is_present, is_shown) => is_present(word) && is_shown(word),
         }
     }
 }

@@ -143,6 +143,7 @@ opcodes! {
     Errbar "ERRBAR",
     Cgaerrbar "CGAERRBAR",
     Cctl "CCTL",
+    Cctll "CCTLL",
     Qspc "QSPC",
     Tex "TEX",
     Tld "TLD",

@@ -117,7 +117,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Arrives,
         &[0x9b0],
-        &[text(".LDGSTSBAR"), text(".64"), choice(Aspect::Mode, 70, 2, &["", ".ARVCNT", NO_SUCH, ".TRANSCNT"])],
+        &[text(".LDGSTSBAR"), text(".64"), choice(Aspect::Mode, 70, 2, &["", ".ARVCNT", ".TRANSCNT", NO_SUCH])],
         &[BARRIER],
     )
     .fixed(&[(Field::new(73, 3), 5)])

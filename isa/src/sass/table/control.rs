@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{Distance, Slot};
+use crate::sass::slot::{Distance, Immediate, Sign, Slot};
 use crate::sass::word::{Field, Word};
 
 const BARRIER: Operand = at(Slot::ConvergenceBarrier(16));
@@ -34,7 +34,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Warpsync, &[0x948], &[], &[PS_IF_ANY, number(32, 32)]).until(89),
     Encoding::new(Opcode::Warpsync, &[0x348], &[], &[PS_IF_ANY, RB]).until(75),
     Encoding::new(Opcode::Warpsync, &[0x348], &[EXCLUSIVE], &[PS_IF_ANY, RB]).between(80, 89),
-    Encoding::new(Opcode::Warpsync, &[0x348], &[EXCLUSIVE_BY_CODE], &[PS_IF_ANY, RB]).since(90),
+    Encoding::new(Opcode::Warpsync, &[0x348], &[EXCLUSIVE_BY_CODE], &[PS_IF_ANY, RA]).since(90),
     Encoding::new(Opcode::Warpsync, &[0x948], &[ALL], &[PS_IF_ANY]).since(90),
     // The lanes of a mask run up to the end of the collective operation together.
     Encoding::new(Opcode::Warpsync, &[0x348], &[COLLECTIVE], &[PS_IF_ANY, RA, COLLECTIVE_TARGET])
@@ -57,6 +57,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[PS_IF_ANY],
     )
     .since(90),
+    Encoding::new(Opcode::Nanosleep, &[0xb5d, 0xd5d], &[RANDOM, WARP], &[PS_IF_ANY, b(Immediate::Bits, Sign::None)])
+        .since(80),
+    // A place of code that the warp keeps.
+    Encoding::new(Opcode::Rpcmov, &[0x353], &[text(".32")], &[RD, PLACE_HALF]).since(90),
+    Encoding::new(Opcode::Rpcmov, second_forms!(0x152), &[text(".32")], &[PLACE_HALF, b(Immediate::Bits, Sign::None)])
+        .since(90),
     Encoding::new(Opcode::Nop, &[0x918], &[], &[]),
     Encoding::new(Opcode::Lepc, &[0x34e], &[], &[RD]),
     Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 58))))])
@@ -109,6 +115,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .since(80),
 ];
 
+const PLACE_HALF: Operand = at(Slot::Name(Aspect::Half, Field::new(31, 1), &["Rpc.LO", "Rpc.HI"]));
 const EXCLUSIVE: Modifier = flag(Aspect::Mode, 86, ".EXCLUSIVE");
 const EXCLUSIVE_BY_CODE: Modifier = choice(Aspect::Mode, 85, 2, &["", ".EXCLUSIVE", NO_SUCH, NO_SUCH]);
 const ALL: Modifier = text(".ALL");

@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{Immediate, Sign, SourcePlace, Suffix};
+use crate::sass::slot::{Immediate, Role, Sign, SourcePlace, Suffix};
 use crate::sass::word::{Field, Word};
 
 /// A floating-point type, by its size.
@@ -145,33 +145,123 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::F2fp,
         second_forms!(0x03e),
-        &[RELU, text(".F16"), choice(Aspect::SourceType, 73, 2, &[NO_SUCH, NO_SUCH, ".E5M2", ".E4M3"]), UNPACK_B],
+        &[RELU, PACKED_TYPE, choice(Aspect::SourceType, 73, 2, &[NO_SUCH, NO_SUCH, ".E5M2", ".E4M3"]), UNPACK_B],
         &[RD, UNPACKED],
     )
     .fixed(&[(Field::new(64, 8), 255)])
     .ignoring(24, 8)
     .since(89),
-    // Two halves to two bytes.
+    // Two halves that become bytes.
     Encoding::new(
         Opcode::F2fp,
         second_forms!(0x03e),
-        &[FINITE, RELU, PACKED_TYPE, FROM_HALVES, UNPACK_B_MERGE_C],
+        &[FINITE, RELU, PACKED_TYPE, FROM_HALVES, UNPACK_B_MERGE_C, ROUNDING_OF_PAIR],
         &[RD, b(Immediate::Bits, Sign::None), PART_OF_C],
     )
     .ignoring(24, 8)
     .since(89),
+    Encoding::new(Opcode::F2ip, second_forms!(0x043), TO_BYTES, &[RD, RA, b(Immediate::Single, Sign::None), PART_OF_C])
+        .since(80),
     Encoding::new(
         Opcode::F2ip,
-        second_forms!(0x043),
-        &[
-            choice(Aspect::ResultType, 76, 2, &[".U8", ".S8", NO_SUCH, NO_SUCH]),
-            text(".F32"),
-            flag(Aspect::NanToZero, 74, ".NTZ"),
-            flag(Aspect::Relu, 75, ".RELU"),
-        ],
-        &[RD, RA, b(Immediate::Single, Sign::None), PART_OF_C],
+        &[0x443, 0x643, 0xe43],
+        TO_BYTES,
+        &[RD, RA, b(Immediate::Single, Sign::None), c(Immediate::Single, Sign::None)],
     )
     .since(80),
+    // Conversions of bfloat16.
+    Encoding::new(
+        Opcode::F2f,
+        second_forms!(0x104),
+        &[FLUSH, TO_BFLOAT, choice(Aspect::SourceType, 84, 3, &[NO_SUCH, ".F16"]), ROUNDING],
+        &[RD, HALF_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::F2f,
+        second_forms!(0x110),
+        &[FLUSH, TO_BFLOAT, choice(Aspect::SourceType, 84, 3, &[NO_SUCH, NO_SUCH, NO_SUCH, ".F64"]), ROUNDING],
+        &[RD, other(Immediate::DoubleHigh, Sign::NegateAbsolute)],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::F2f,
+        second_forms!(0x104),
+        &[FLUSH, choice(Aspect::ResultType, 75, 3, &[NO_SUCH, ".F16", ".F32"]), FROM_BFLOAT, ROUNDING],
+        &[RD, BFLOAT_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::F2f,
+        second_forms!(0x110),
+        &[FLUSH, choice(Aspect::ResultType, 75, 3, &[NO_SUCH, NO_SUCH, NO_SUCH, ".F64"]), FROM_BFLOAT, ROUNDING],
+        &[RD, BFLOAT_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::F2i,
+        second_forms!(0x105),
+        &[
+            FLUSH,
+            function(Aspect::Name, |word| (word.bits(75, 2) != 3).then_some(""), 0),
+            choice_2(Aspect::ResultType, Field::new(75, 2), Field::new(72, 1), INTEGERS),
+            FROM_BFLOAT,
+            TO_INTEGER,
+            flag(Aspect::NanToZero, 77, ".NTZ"),
+        ],
+        &[RD, BFLOAT_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::F2i,
+        second_forms!(0x111),
+        &[
+            FLUSH,
+            function(Aspect::Name, |word| (word.bits(75, 2) == 3).then_some(""), 0),
+            choice_2(Aspect::ResultType, Field::new(75, 2), Field::new(72, 1), INTEGERS),
+            FROM_BFLOAT,
+            TO_INTEGER,
+            flag(Aspect::NanToZero, 77, ".NTZ"),
+        ],
+        &[RD, BFLOAT_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::I2f,
+        second_forms!(0x106),
+        &[
+            TO_BFLOAT,
+            function(Aspect::Name, |word| (word.bits(84, 2) != 3).then_some(""), 0),
+            choice_2(Aspect::SourceType, Field::new(84, 2), Field::new(74, 1), INTEGERS),
+            ROUNDING,
+        ],
+        &[RD, INTEGER_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::I2f,
+        second_forms!(0x112),
+        &[
+            TO_BFLOAT,
+            function(Aspect::Name, |word| (word.bits(84, 2) == 3).then_some(""), 0),
+            choice_2(Aspect::SourceType, Field::new(84, 2), Field::new(74, 1), INTEGERS),
+            ROUNDING,
+        ],
+        &[RD, INTEGER_SOURCE],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Frnd,
+        second_forms!(0x107),
+        &[
+            FLUSH,
+            FROM_BFLOAT,
+            function(Aspect::Name, |word| (word.bits(75, 3) == 4).then_some(""), 7 << 75),
+            TO_INTEGER,
+        ],
+        &[RD, BFLOAT_SOURCE],
+    )
+    .since(90),
     Encoding::new(
         Opcode::I2fp,
         second_forms!(0x045),
@@ -195,6 +285,30 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .since(80),
 ];
 
+const TO_BFLOAT: Modifier = function(Aspect::ResultType, |word| (word.bits(75, 3) == 4).then_some(".BF16"), 7 << 75);
+const FROM_BFLOAT: Modifier = function(Aspect::SourceType, |word| (word.bits(84, 3) == 4).then_some(".BF16"), 7 << 84);
+/// A half of a register.
+const HALF_SOURCE: Operand = source(
+    SourcePlace::Exchanged,
+    Immediate::Half,
+    Sign::NegateAbsolute,
+    Suffix::Part(Field::new(60, 1), |_| &["", ".H1"]),
+);
+const BFLOAT_SOURCE: Operand = source(
+    SourcePlace::Exchanged,
+    Immediate::Single,
+    Sign::NegateAbsolute,
+    Suffix::Part(Field::new(60, 1), |_| &["", ".H1"]),
+);
+/// Two singles that become bytes, before others.
+const TO_BYTES: &[Modifier] = &[
+    choice(Aspect::ResultType, 76, 2, &[".U8", ".S8", NO_SUCH, NO_SUCH]),
+    text(".F32"),
+    choice(Aspect::Rounding, 78, 2, &["", NO_SUCH, NO_SUCH, ".TRUNC"]),
+    flag(Aspect::NanToZero, 74, ".NTZ"),
+    flag(Aspect::Relu, 75, ".RELU"),
+];
+
 /// From Ampere on, a pair of singles may become other types, which may be limited, in other places of a register.
 const FINITE: Modifier = flag(Aspect::Saturate, 77, ".SATFINITE");
 const RELU: Modifier = flag(Aspect::Relu, 75, ".RELU");
@@ -215,7 +329,7 @@ const PART_OF_C: Operand =
     source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
 /// Two bytes of a register that become halves.
 const UNPACKED: Operand =
-    source(SourcePlace::Exchanged, Immediate::Bits, Sign::None, Suffix::Part(Field::new(88, 1), |_| &["", ".H1"]));
+    source(SourcePlace::Role(Role::B), Immediate::Bits, Sign::None, Suffix::Part(Field::new(88, 1), |_| &["", ".H1"]));
 
 const fn packing(text: fn(Word) -> Option<&'static str>) -> Modifier {
     function(Aspect::Packing, text, PACKING)

@@ -20,6 +20,8 @@ const DIFFERS: Operand = PD.shown(Shown::Where(|word| word.bits(81, 3) != 7 || w
 const SPECIAL: Operand = at(Slot::Special);
 const CLOCK_SIZE: Modifier = choice(Aspect::Size, 80, 1, &[".32", ""]);
 const MASK: Operand = number(32, 32);
+/// Where it is not all predicates.
+const MASK_IF_NOT_ALL: Operand = MASK.shown(Shown::Where(|word| word.bits(32, 32) != 0xff));
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Shfl, &[0x389], &[SHUFFLE], &[PD, RD, RA, RB, RC]),
@@ -115,7 +117,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[choice(Aspect::Byte, 76, 2, BYTES)],
         &[RD, at(Slot::AllPredicates), RA, at(Slot::SignedNumber(Field::new(32, 32)))],
     ),
-    Encoding::new(Opcode::R2p, &[0x804], &[], &[at(Slot::AllPredicates), byte_of(SourcePlace::Register(24)), MASK]),
+    Encoding::new(
+        Opcode::R2p,
+        &[0x804],
+        &[],
+        &[at(Slot::AllPredicates), byte_of(SourcePlace::Register(24)), MASK_IF_NOT_ALL],
+    ),
     Encoding::uniform(
         Opcode::Up2ur,
         &[0x883],
@@ -127,7 +134,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         Opcode::Ur2up,
         &[0x884],
         &[],
-        &[at(Slot::AllUniformPredicates), byte_of(SourcePlace::Uniform(24)), MASK],
+        &[at(Slot::AllUniformPredicates), byte_of(SourcePlace::Uniform(24)), MASK_IF_NOT_ALL],
     )
     .fixed(&[(Field::new(91, 1), 1)]),
     // The names of special registers depend on the generation.

@@ -6,7 +6,7 @@ use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
-use crate::sass::word::{Field, Word};
+use crate::sass::word::Field;
 
 const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
 
@@ -48,69 +48,11 @@ const fn addresses(shown: Option<u8>) -> [Operand; 4] {
 /// A predicate beside the guard: where it is false, the destination becomes zero without an access.
 const ZERO_UNLESS: Operand = at(Slot::InvertedPredicateSource(64)).shown(Shown::Where(|word| word.bits(64, 4) != 0));
 
-/// Order and scope, as the disassembler names them. Stores and atomics have none of those of constants.
-const ORDERED: Modifier = choice(
-    Aspect::Order,
-    77,
-    4,
-    &[
-        "",
-        ".CONSTANT",
-        ".CONSTANT",
-        ".CONSTANT",
-        ".CONSTANT",
-        ".STRONG",
-        ".STRONG",
-        ".STRONG",
-        ".MMIO",
-        ".CONSTANT",
-        ".STRONG",
-        ".CONSTANT",
-        ".MMIO",
-        ".CONSTANT",
-        ".CONSTANT",
-        ".CONSTANT",
-    ],
-);
-const SCOPED: Modifier = choice(
-    Aspect::Scope,
-    77,
-    4,
-    &[
-        "",
-        ".PRIVATE",
-        ".CTA",
-        ".CTA.PRIVATE",
-        "",
-        ".SM",
-        ".GPU.PRIVATE",
-        ".GPU",
-        ".GPU",
-        ".SM",
-        ".SYS",
-        ".SM.PRIVATE",
-        ".SYS",
-        ".VC",
-        ".VC.PRIVATE",
-        ".GPU",
-    ],
-);
-/// Those of stores, which know nothing of constants where loads have some of them.
-const STORE_ORDER: Modifier = function(Aspect::Order, |word| store_order(word).map(|[order, _]| order), 0xf << 77);
-const STORE_SCOPE: Modifier = function(Aspect::Scope, |word| store_order(word).map(|[_, scope]| scope), 0xf << 77);
-
-fn store_order(word: Word) -> Option<[&'static str; 2]> {
-    match word.bits(77, 4) {
-        4 => Some([".STRONG", ".SM.PRIVATE"]),
-        _ => Some([ORDERED.text(word)?, SCOPED.text(word)?]),
-    }
-}
-
 const FETCH_SIZE: Modifier = choice(Aspect::Prefetch, 68, 2, &["", ".LTC64B", ".LTC128B", ".LTC256B"]);
 const SIZE: Modifier = choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", NO_SUCH]);
 
-const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDERED, SCOPED];
-const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, STORE_SCOPE];
+const LOADED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, LOAD_ORDER, LOAD_SCOPE];
+const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, AMPERE_STORE_ORDER, AMPERE_STORE_SCOPE];
 
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD"];
 const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
@@ -151,12 +93,10 @@ const HOPPER_SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".
 /// An atomic with an operation and a type.
 macro_rules! atomic {
     ($operation:ident, $type:ident) => {
-        &[EXTENDED, $operation, EVICTION, $type, STORE_ORDER, STORE_SCOPE]
+        &[EXTENDED, $operation, EVICTION, $type, AMPERE_STORE_ORDER, AMPERE_STORE_SCOPE]
     };
 }
 
-/// A third register that is not there.
-const NO_RC: &[(Field, u64)] = &[(Field::new(64, 8), 255)];
 /// Set in every word with uniform registers.
 const IS_EXTENDED: &[(Field, u64)] = &[(Field::new(72, 1), 1)];
 
@@ -175,11 +115,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::St, &[0x985], STORED, &[HOPPER[1], RB]).fixed(IS_EXTENDED).since(90),
     // Atomics of Ampere.
     Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AT, RB])
-        .fixed(NO_RC)
+        .ignoring(64, 8)
         .between(80, 89),
     Encoding::new(Opcode::Atomg, &[0x9a8], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AMPERE[2], RB]).between(80, 89),
     Encoding::new(Opcode::Atomg, &[0x3a9], atomic!(CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
-    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).between(80, 89),
+    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AT, RB])
+        .ignoring(64, 8)
+        .between(80, 89),
     Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AMPERE[2], RB]).between(80, 89),
     Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
     Encoding::new(Opcode::Red, &[0x98e], atomic!(REDUCTION, AMPERE_TYPE), &[AT, RB]).ignoring(70, 1).between(80, 89),
@@ -187,14 +129,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         .ignoring(70, 1)
         .between(80, 89),
     // Atomics of Hopper.
-    Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).since(90),
+    Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).ignoring(64, 8).since(90),
     Encoding::new(Opcode::Atomg, &[0x9a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
     Encoding::new(Opcode::Atomg, &[0x3a3], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, AT, RB])
-        .fixed(NO_RC)
+        .ignoring(64, 8)
         .since(90),
     Encoding::new(Opcode::Atomg, &[0x9a3], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
     Encoding::new(Opcode::Atomg, &[0x3a9], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
-    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).fixed(NO_RC).since(90),
+    Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).ignoring(64, 8).since(90),
     Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
     Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
     Encoding::new(Opcode::Redg, &[0x98e], atomic!(REDUCTION, INTEGER_TYPE), &[AT, RB]).ignoring(70, 1).since(90),
@@ -203,4 +145,31 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Redg, &[0x9a6], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[HOPPER[3], RB])
         .ignoring(70, 1)
         .since(90),
+    Encoding::new(Opcode::Atom, &[0x3a2], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, AT, RB])
+        .ignoring(64, 8)
+        .since(90),
+    Encoding::new(Opcode::Atom, &[0x9a2], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
+    // Values that many GPUs have at an address, put together.
+    Encoding::new(
+        Opcode::Ldgmc,
+        &[0x9a4],
+        &[
+            EXTENDED_ALWAYS,
+            choice(Aspect::Operation, 87, 4, &[".ADD", ".MIN", ".MAX", NO_SUCH, NO_SUCH, ".AND", ".OR", ".XOR"]),
+            choice(Aspect::Type, 73, 3, &[".32", ".S32", ".64", ".S64"]),
+            SYSTEM,
+        ],
+        &[RD, HOPPER[2]],
+    )
+    .since(90),
+    Encoding::new(
+        Opcode::Ldgmc,
+        &[0x9a5],
+        &[EXTENDED_ALWAYS, choice(Aspect::Operation, 88, 2, &[".ADD", ".MIN", ".MAX", ".F32ADD"]), FLOAT_TYPE, SYSTEM],
+        &[RD, HOPPER[2]],
+    )
+    .since(90),
 ];
+
+const EXTENDED_ALWAYS: Modifier = function(Aspect::Extended, |word| word.bit(72).then_some(".E"), 1 << 72);
+const SYSTEM: Modifier = function(Aspect::Order, |word| (word.bits(77, 4) == 10).then_some(".STRONG.SYS"), 0xf << 77);

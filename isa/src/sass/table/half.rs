@@ -44,9 +44,12 @@ const RESULT: Modifier = flag(Aspect::ResultType, 78, ".F32");
 const TYPE: Modifier =
     choice_2(Aspect::ResultType, Field::new(78, 1), Field::new(85, 1), &["", ".F32", ".BF16_V2", NO_SUCH]);
 const TYPE_OF_PRODUCT: Modifier = choice(Aspect::ResultType, 85, 1, &["", ".BF16_V2"]);
+/// A value that stands for one outside of an array makes the result zero.
+const OUT_OF_BOUNDS: Modifier =
+    function(Aspect::Flush, |word| (word.bit(80) && word.bit(76)).then_some(".OOB"), 1 << 80 | 1 << 76);
 const RELU: Modifier = flag(Aspect::Relu, 79, ".RELU");
 /// Where negative results become zero: whether they do.
-const RELU_IF: Operand = PS_IF_ANY.shown(Shown::Present(|word| word.bit(79)));
+const RELU_IF: Operand = PS.shown(Shown::PresentWhere(|word| word.bit(79), |word| word.bits(87, 4) != 7));
 const COMPARISON: Modifier = choice(Aspect::Comparison, 76, 4, COMPARISONS);
 const BOOLEAN_69: Modifier = choice(Aspect::Boolean, 69, 2, BOOLEANS);
 const BOTH_HALVES: Modifier = flag(Aspect::BothHalves, 71, ".H_AND");
@@ -67,6 +70,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[RD, A, TYPED_B, TYPED_C, RELU_IF],
     )
     .since(80),
+    Encoding::new(
+        Opcode::Hfma2,
+        all_forms!(0x031),
+        &[TYPE, OUT_OF_BOUNDS, SATURATE, RELU],
+        &[RD, A, TYPED_B, TYPED_C, RELU_IF],
+    )
+    .since(90),
     // The upper half of the second source is its lower half, negated.
     Encoding::new(
         Opcode::Hfma2,
@@ -98,7 +108,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Hfma2Mma,
         all_forms!(0x035),
-        &[choice(Aspect::ResultType, 85, 1, &["", ".BF16_V2"]), FLUSH_OF_PRODUCT, SATURATE, RELU],
+        &[TYPE_OF_PRODUCT, FLUSH_OF_PRODUCT, SATURATE, RELU],
         &[
             RD,
             whole(SourcePlace::Register(24)),
@@ -125,12 +135,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Hset2,
         all_forms!(0x033),
-        &[AS_FLOAT, COMPARED_TYPE, COMPARISON, FLUSH, BOOLEAN_69],
+        &[COMPARED_TYPE, AS_FLOAT, COMPARISON, FLUSH, BOOLEAN_69],
         &[RD, A, COMPARED, PS],
     )
-    .since(80),
+    .since(90),
     Encoding::new(Opcode::Hset2, all_forms!(0x033), &[AS_FLOAT, COMPARISON, FLUSH, BOOLEAN_69], &[RD, A, OTHER, PS])
-        .until(75),
+        .until(89),
     Encoding::new(
         Opcode::Hmnmx2,
         all_forms!(0x040),

@@ -185,19 +185,19 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::I2ip,
         second_forms!(0x039),
-        &[choice(Aspect::Type, 76, 2, NARROW), text(".S32.SAT")],
-        &[RD, RA, b(BITS, PLAIN), UPPER_HALF_OF_C],
+        &[choice(Aspect::Type, 76, 3, NARROW_TO_BITS), text(".S32.SAT")],
+        &[RD, RA, b(BITS, PLAIN), PART_OF_C],
     )
     .between(75, 89),
     Encoding::new(
         Opcode::I2ip,
         second_forms!(0x039),
         &[
-            choice(Aspect::Type, 76, 2, NARROW),
+            choice(Aspect::Type, 76, 3, NARROW_TO_BITS),
             text(".S32"),
             choice(Aspect::Saturate, 74, 2, &["", ".SAT", ".SATRELU", NO_SUCH]),
         ],
-        &[RD, RA, b(BITS, PLAIN), UPPER_HALF_OF_C],
+        &[RD, RA, b(BITS, PLAIN), PART_OF_C],
     )
     .since(90),
 ];
@@ -205,9 +205,20 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 /// The types that a narrowing conversion has.
 const NARROW: &[&str] = &[".U8", ".S8", ".U16", ".S16"];
 
-/// A register in place C, or its upper half.
-const UPPER_HALF_OF_C: Operand =
-    source(SourcePlace::Register(64), Immediate::Bits, Sign::None, Suffix::Part(Field::new(72, 1), |_| &["", ".H1"]));
+/// Those of a conversion of two numbers.
+const NARROW_TO_BITS: &[&str] = &[".U8", ".S8", ".U16", ".S16", ".U2", ".S2", ".U4", ".S4"];
+
+/// The part of a register in place C that the other results are put before.
+const PART_OF_C: Operand = source(
+    SourcePlace::Register(64),
+    Immediate::Bits,
+    Sign::None,
+    Suffix::Part(Field::new(72, 2), |word| match word.bits(76, 3) {
+        0..4 => &["", ".H1"],
+        4 | 5 => &[NO_SUCH, NO_SUCH, NO_SUCH, ".28"],
+        _ => &[NO_SUCH, NO_SUCH, ".24"],
+    }),
+);
 
 const DOT_PRODUCT_TYPES: u128 = Field::new(73, 2).mask() | Field::new(76, 2).mask();
 

@@ -4,7 +4,7 @@ use super::slots::*;
 use crate::sass::aspect::Aspect;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
-use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot};
+use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
 use crate::sass::word::Field;
 
 const PLAIN: AddressForm = AddressForm::new(24, Field::new(40, 24));
@@ -24,6 +24,9 @@ const AT_SHARED_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32),
 const AT_SHARED_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), has_scale: true, ..PLAIN });
 const AT_LOCAL_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), ..PLAIN });
 const AT_LOCAL_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), ..PLAIN });
+/// The text of Hopper has all registers.
+const AT_UNIFORM_QUERY: Operand =
+    address(AddressForm { uniform: Some(32), width: RegisterWidth::Bit(90), zeros: Zeros::Both, ..PLAIN });
 /// Local memory from Ampere on: the uniform registers may be a descriptor.
 const fn local(uniform: u8, shown: Option<u8>) -> Operand {
     let descriptor = Some(Descriptor { register: uniform, is_next: false, bit: 76, shown });
@@ -44,6 +47,8 @@ const ATOMIC_TYPE: Modifier =
     choice(Aspect::Type, 73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", NO_SUCH]);
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"];
 const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
+const HOPPER_SHARED_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", ".S32", ".64", NO_SUCH, ".128"]);
+const SHARED_SWAP: Modifier = choice(Aspect::Operation, 87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]);
 const SHARED_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", ".S32", ".64"]);
 const SWAP_TYPE: Modifier = choice(Aspect::Type, 73, 3, &["", NO_SUCH, ".64"]);
 
@@ -151,6 +156,11 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Atoms, &[0xf8c], &[HOPPER_SHARED_COUNT], &[RD, AT_SHARED_UNIFORM_STORE]).since(90),
     Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED, RB]).ignoring(64, 8).since(80),
     Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(80),
+    Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, HOPPER_SHARED_TYPE], &[RD, AT_SHARED, RB])
+        .ignoring(64, 8)
+        .since(90),
+    Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, HOPPER_SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(90),
+    Encoding::new(Opcode::Atoms, &[0x38d], &[SHARED_SWAP, HOPPER_SHARED_TYPE], &[RD, AT_SHARED, RB, RC]).since(90),
     Encoding::new(
         Opcode::Membar,
         &[0x992],
@@ -217,10 +227,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[],
     )
     .fixed(&[(Field::new(24, 8), 255)]),
+    // The cache of local memory.
+    Encoding::new(Opcode::Cctll, &[0x990], &[LOCAL_LINE_OPERATION], &[AT]).since(80),
+    Encoding::new(Opcode::Cctll, &[0xd90], &[LOCAL_LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(90),
     Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]).until(89),
     Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).between(75, 89),
     Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT]).since(90),
-    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT_UNIFORM_LOAD]).since(90),
+    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT_UNIFORM_QUERY]).since(90),
 ];
 
 /// `POPC.INC.32` counts lanes; an arrival has 64 bits.
@@ -271,6 +284,8 @@ const LINE_OPERATION: Modifier = choice(
     4,
     &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS", NO_SUCH, NO_SUCH, NO_SUCH, ".PML2", ".DML2", ".RML2"],
 );
+const LOCAL_LINE_OPERATION: Modifier =
+    choice(Aspect::Operation, 87, 4, &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS"]);
 const FENCE_ORDER: Modifier = choice(Aspect::Order, 79, 2, &[".SC", ".ALL", "", ".MMIO"]);
 /// Which cache.
 const CACHE: Modifier = choice(Aspect::Cache, 78, 2, &["", ".U", ".C", ".I"]);

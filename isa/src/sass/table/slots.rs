@@ -183,3 +183,63 @@ pub(super) const SIZE_TO_64: Modifier =
     choice(Aspect::Size, 73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", NO_SUCH, NO_SUCH]);
 /// A 64-bit address.
 pub(super) const EXTENDED: Modifier = flag(Aspect::Extended, 72, ".E");
+
+/// Order and scope from Ampere on, as the disassembler names them: one field says both.
+pub(super) const LOAD_ORDER: Modifier = choice(
+    Aspect::Order,
+    77,
+    4,
+    &[
+        "",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".STRONG",
+        ".STRONG",
+        ".STRONG",
+        ".MMIO",
+        ".CONSTANT",
+        ".STRONG",
+        ".CONSTANT",
+        ".MMIO",
+        ".CONSTANT",
+        ".CONSTANT",
+        ".CONSTANT",
+    ],
+);
+pub(super) const LOAD_SCOPE: Modifier = choice(
+    Aspect::Scope,
+    77,
+    4,
+    &[
+        "",
+        ".PRIVATE",
+        ".CTA",
+        ".CTA.PRIVATE",
+        "",
+        ".SM",
+        ".GPU.PRIVATE",
+        ".GPU",
+        ".GPU",
+        ".SM",
+        ".SYS",
+        ".SM.PRIVATE",
+        ".SYS",
+        ".VC",
+        ".VC.PRIVATE",
+        ".GPU",
+    ],
+);
+/// Those of stores, which know nothing of constants where loads have some of them.
+pub(super) const AMPERE_STORE_ORDER: Modifier =
+    function(Aspect::Order, |word| store_order(word).map(|[order, _]| order), 0xf << 77);
+pub(super) const AMPERE_STORE_SCOPE: Modifier =
+    function(Aspect::Scope, |word| store_order(word).map(|[_, scope]| scope), 0xf << 77);
+
+fn store_order(word: Word) -> Option<[&'static str; 2]> {
+    match word.bits(77, 4) {
+        4 => Some([".STRONG", ".SM.PRIVATE"]),
+        _ => Some([LOAD_ORDER.text(word)?, LOAD_SCOPE.text(word)?]),
+    }
+}

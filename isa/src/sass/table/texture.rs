@@ -48,6 +48,16 @@ macro_rules! bound {
     };
 }
 
+/// The operands of an access to a texture whose handle is in a bank that a uniform register describes.
+macro_rules! described {
+    ($shapes:ident) => {
+        &[PD_IF_ANY, RD2, RD, RA, FURTHER, BANK_DESCRIPTOR, WORD, $shapes, COMPONENTS]
+    };
+}
+const BANK_DESCRIPTOR: Operand = uniform(40, Sign::None);
+const WORD: Operand = number(46, 8);
+const IS_UNIFORM: &[(Field, u64)] = &[(Field::new(91, 1), 1)];
+
 /// The bit that is set in every bindless access.
 const BINDLESS_BIT: &[(Field, u64)] = &[(Field::new(59, 1), 1)];
 const SCALAR: Modifier = flag(Aspect::Scalars, 60, ".SCR");
@@ -100,35 +110,39 @@ const GATHER: &[Modifier] = &[
 ];
 const GRADIENT: &[Modifier] = &[BINDLESS, HALVES, flag(Aspect::Level, 87, ".LC"), OFFSETS, EVICTION, NO_DEPENDENCE];
 const SURFACE: &[Modifier] = &[BYTES, BY_BYTES, SURFACE_SHAPE, EVICTION, SIZE, STORE_ORDER, SCOPE, OUTSIDE];
+const COMPONENTS_OF_PIXEL: Modifier = choice(
+    Aspect::Component,
+    72,
+    4,
+    &[
+        NO_SUCH, ".R", NO_SUCH, ".RG", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH,
+        NO_SUCH, NO_SUCH, "",
+    ],
+);
+const LOADED_SURFACE: &[Modifier] = &[BYTES, BY_BYTES, SURFACE_SHAPE, EVICTION, SIZE, LOAD_ORDER, LOAD_SCOPE, OUTSIDE];
+const STORED_SURFACE: &[Modifier] =
+    &[BYTES, BY_BYTES, SURFACE_SHAPE, EVICTION, SIZE, AMPERE_STORE_ORDER, AMPERE_STORE_SCOPE, OUTSIDE];
+const STORED_PIXEL: &[Modifier] =
+    &[PIXELS, SURFACE_SHAPE, EVICTION, AMPERE_STORE_ORDER, AMPERE_STORE_SCOPE, COMPONENTS_OF_PIXEL, OUTSIDE];
 /// For pixels: the components that are written.
-const PIXEL: &[Modifier] = &[
-    PIXELS,
-    SURFACE_SHAPE,
-    EVICTION,
-    STORE_ORDER,
-    SCOPE,
-    choice(
-        Aspect::Component,
-        72,
-        4,
-        &[
-            NO_SUCH, ".R", NO_SUCH, ".RG", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH,
-            NO_SUCH, NO_SUCH, NO_SUCH, "",
-        ],
-    ),
-    OUTSIDE,
-];
-const REDUCTION: &[Modifier] = &[
+const PIXEL: &[Modifier] = &[PIXELS, SURFACE_SHAPE, EVICTION, STORE_ORDER, SCOPE, COMPONENTS_OF_PIXEL, OUTSIDE];
+const REDUCTION: &[Modifier] =
+    &[BYTES, BY_BYTES, SURFACE_SHAPE, SURFACE_OPERATION, EVICTION, SURFACE_TYPE, STRONG, SCOPE, OUTSIDE];
+
+const REDUCED_SURFACE: &[Modifier] = &[
     BYTES,
     BY_BYTES,
     SURFACE_SHAPE,
-    choice(Aspect::Operation, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]),
+    SURFACE_OPERATION,
     EVICTION,
-    function(Aspect::Type, reduced_type, Field::new(73, 3).mask()),
-    STRONG,
-    SCOPE,
+    SURFACE_TYPE,
+    AMPERE_STORE_ORDER,
+    AMPERE_STORE_SCOPE,
     OUTSIDE,
 ];
+const SURFACE_OPERATION: Modifier =
+    choice(Aspect::Operation, 87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]);
+const SURFACE_TYPE: Modifier = function(Aspect::Type, reduced_type, Field::new(73, 3).mask());
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Tex, &[0x361], SAMPLE, bindless!(SAMPLED_SHAPES)).fixed(BINDLESS_BIT),
@@ -142,14 +156,48 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Txq, &[0x370], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, QUERIED])
         .fixed(BINDLESS_BIT),
     Encoding::new(Opcode::Txq, &[0xb6f], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, BANK, INDEX, QUERIED]),
-    Encoding::new(Opcode::Suld, &[0x99a], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, HANDLE]),
-    Encoding::new(Opcode::Suld, &[0xb99], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, BANK, INDEX]),
-    Encoding::new(Opcode::Sust, &[0x99e], SURFACE, &[AT_TEXEL, RB, HANDLE]),
-    Encoding::new(Opcode::Sust, &[0xb9d], SURFACE, &[AT_TEXEL, RB, BANK, INDEX]),
-    Encoding::new(Opcode::Sust, &[0x99c], PIXEL, &[AT_TEXEL, RB, HANDLE]),
-    Encoding::new(Opcode::Sust, &[0xb9b], PIXEL, &[AT_TEXEL, RB, BANK, INDEX]),
-    Encoding::new(Opcode::Sured, &[0x3a0], REDUCTION, &[AT_TEXEL, RB, HANDLE]),
-    Encoding::new(Opcode::Sured, &[0x59f], REDUCTION, &[AT_TEXEL, RB, BANK, INDEX]),
+    Encoding::new(Opcode::Suld, &[0x99a], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, HANDLE]).until(75),
+    Encoding::new(Opcode::Suld, &[0xb99], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, BANK, INDEX]).until(75),
+    Encoding::new(Opcode::Sust, &[0x99e], SURFACE, &[AT_TEXEL, RB, HANDLE]).until(75),
+    Encoding::new(Opcode::Sust, &[0xb9d], SURFACE, &[AT_TEXEL, RB, BANK, INDEX]).until(75),
+    Encoding::new(Opcode::Sust, &[0x99c], PIXEL, &[AT_TEXEL, RB, HANDLE]).until(75),
+    Encoding::new(Opcode::Sust, &[0xb9b], PIXEL, &[AT_TEXEL, RB, BANK, INDEX]).until(75),
+    Encoding::new(Opcode::Sured, &[0x3a0], REDUCTION, &[AT_TEXEL, RB, HANDLE]).until(75),
+    Encoding::new(Opcode::Sured, &[0x59f], REDUCTION, &[AT_TEXEL, RB, BANK, INDEX]).until(75),
+    // Ampere has another field for order and scope.
+    Encoding::new(Opcode::Suld, &[0x99a], LOADED_SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, HANDLE]).since(80),
+    Encoding::new(Opcode::Suld, &[0xb99], LOADED_SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, BANK, INDEX]).since(80),
+    Encoding::new(Opcode::Sust, &[0x99e], STORED_SURFACE, &[AT_TEXEL, RB, HANDLE]).since(80),
+    Encoding::new(Opcode::Sust, &[0xb9d], STORED_SURFACE, &[AT_TEXEL, RB, BANK, INDEX]).since(80),
+    Encoding::new(Opcode::Sust, &[0x99c], STORED_PIXEL, &[AT_TEXEL, RB, HANDLE]).since(80),
+    Encoding::new(Opcode::Sust, &[0xb9b], STORED_PIXEL, &[AT_TEXEL, RB, BANK, INDEX]).since(80),
+    Encoding::new(Opcode::Sured, &[0x3a0], REDUCED_SURFACE, &[AT_TEXEL, RB, HANDLE]).since(80),
+    Encoding::new(Opcode::Sured, &[0x59f], REDUCED_SURFACE, &[AT_TEXEL, RB, BANK, INDEX]).since(80),
+    // Hopper may have the handle in a bank that uniform registers describe.
+    Encoding::new(Opcode::Tex, &[0xf60], SAMPLE, described!(SAMPLED_SHAPES)).fixed(IS_UNIFORM).since(80),
+    Encoding::new(Opcode::Tld, &[0xf66], FETCH, described!(FETCHED_SHAPES)).fixed(IS_UNIFORM).since(80),
+    Encoding::new(Opcode::Tld4, &[0xf63], GATHER, described!(GATHERED_SHAPES)).fixed(IS_UNIFORM).since(80),
+    Encoding::new(Opcode::Txd, &[0xf6c], GRADIENT, described!(GRADIENT_SHAPES)).fixed(IS_UNIFORM).since(80),
+    Encoding::new(
+        Opcode::Txq,
+        &[0xf6f],
+        &[BINDLESS, NO_DEPENDENCE],
+        &[RD2, RD, RA, QUERY, BANK_DESCRIPTOR, WORD, QUERIED],
+    )
+    .fixed(IS_UNIFORM)
+    .since(80),
+    Encoding::new(Opcode::Suld, &[0xf99], LOADED_SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, BANK_DESCRIPTOR, WORD])
+        .fixed(IS_UNIFORM)
+        .since(80),
+    Encoding::new(Opcode::Sust, &[0xf9d], STORED_SURFACE, &[AT_TEXEL, RB, BANK_DESCRIPTOR, WORD])
+        .fixed(IS_UNIFORM)
+        .since(80),
+    Encoding::new(Opcode::Sust, &[0xf9b], STORED_PIXEL, &[AT_TEXEL, RB, BANK_DESCRIPTOR, WORD])
+        .fixed(IS_UNIFORM)
+        .since(80),
+    Encoding::new(Opcode::Sured, &[0xf9f], REDUCED_SURFACE, &[AT_TEXEL, RB, BANK_DESCRIPTOR, WORD])
+        .fixed(IS_UNIFORM)
+        .since(80),
 ];
 
 const QUERY: Operand = at(Slot::Name(
