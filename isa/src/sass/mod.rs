@@ -1,4 +1,4 @@
-//! The machine code of Volta and Turing: the meaning of a kernel's words, and their text.
+//! The machine code of Volta to Hopper: the meaning of a kernel's words, and their text.
 //!
 //! Words are decoded by tables (`table/`), one row an encoding, in which every bit of a word belongs to something. The text is close to the
 //! text of NVIDIA's disassembler, so that listings can be compared. `manifest.txt` lists the encodings, and the project's use of each.

@@ -1,6 +1,7 @@
 //! Machine code against listings: words of our own kernels, as ptxas 12.9 (sm_70) and 13.5 (sm_75) assembled them, with the text that the
 //! disassembler of CUDA 12.8 prints for each. Every code, name and modifier of those kernels is there once, and some further ones of
-//! NVIDIA's libraries: loads that make zeros under a predicate (CUDA 12.4's text), `F2FP` (its text for sm_80).
+//! NVIDIA's libraries: loads that make zeros under a predicate (CUDA 12.4's text), `F2FP` (its text for sm_80). For sm_80 and sm_90: one
+//! word of each code and name of our kernels, Triton's, those of PTX's features, and NVIDIA's libraries, with the text of CUDA 13.5.
 
 mod liveness;
 mod manifest;
@@ -11,6 +12,8 @@ use proptest::prelude::*;
 
 const SM_70: &str = include_str!("sm_70.txt");
 const SM_75: &str = include_str!("sm_75.txt");
+const SM_80: &str = include_str!("sm_80.txt");
+const SM_90: &str = include_str!("sm_90.txt");
 
 /// The words of a listing with their texts.
 fn listing(text: &str) -> impl Iterator<Item = (Word, &str)> {
@@ -24,7 +27,7 @@ fn listing(text: &str) -> impl Iterator<Item = (Word, &str)> {
 
 #[test]
 fn words_have_the_texts_of_the_listings() {
-    for (architecture, text) in [(70, SM_70), (75, SM_75)] {
+    for (architecture, text) in [(70, SM_70), (75, SM_75), (80, SM_80), (90, SM_90)] {
         let mut wrong = Vec::new();
         for (word, expected) in listing(text) {
             match sass::decode(word, 0, architecture) {
@@ -37,7 +40,7 @@ fn words_have_the_texts_of_the_listings() {
     }
 }
 
-/// Without the spaces that disassemblers leave behind an infinity.
+/// Without the spaces that disassemblers leave behind an infinity and a negative zero.
 fn normal(text: &str) -> String {
     text.replace(" ,", ",").trim_end().to_owned()
 }

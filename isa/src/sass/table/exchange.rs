@@ -116,7 +116,15 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[0x803],
         &[choice(Aspect::Byte, 76, 2, BYTES)],
         &[RD, at(Slot::AllPredicates), RA, at(Slot::SignedNumber(Field::new(32, 32)))],
-    ),
+    )
+    .until(89),
+    Encoding::new(
+        Opcode::P2r,
+        &[0x803],
+        &[choice(Aspect::Byte, 76, 2, BYTES)],
+        &[RD, at(Slot::AllPredicates), RA, MASK],
+    )
+    .since(90),
     Encoding::new(
         Opcode::R2p,
         &[0x804],

@@ -3,7 +3,7 @@
 
 use super::slots::*;
 use crate::sass::aspect::Aspect;
-use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown};
+use crate::sass::encoding::{Encoding, Modifier, ModifierForm, NO_SUCH, Operand, Shown};
 use crate::sass::opcode::Opcode;
 use crate::sass::slot::{AddressForm, Descriptor, RegisterWidth, Slot, Zeros};
 use crate::sass::word::Field;
@@ -57,7 +57,13 @@ const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, AMPERE_STORE_ORDER, AMPE
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD"];
 const ATOMIC: Modifier = choice(Aspect::Operation, 87, 4, OPERATIONS);
 const REDUCTION: Modifier = choice(Aspect::Operation, 87, 3, OPERATIONS);
-const CAS: Modifier = choice(Aspect::Operation, 87, 1, &[".CAS", ".CAST"]);
+const CAS: Modifier = text_of_operation(".CAS");
+/// By generic addresses, which may be of shared memory.
+const GENERIC_CAS: Modifier = choice(Aspect::Operation, 87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]);
+
+const fn text_of_operation(text: &'static str) -> Modifier {
+    Modifier { aspect: Aspect::Operation, form: ModifierForm::Text(text) }
+}
 /// Ampere's atomics have one field for all types.
 const AMPERE_TYPE: Modifier =
     choice(Aspect::Type, 73, 4, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN"]);
@@ -123,10 +129,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         .ignoring(64, 8)
         .between(80, 89),
     Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, AMPERE_TYPE), &[PD, RD, AMPERE[2], RB]).between(80, 89),
-    Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
+    Encoding::new(Opcode::Atom, &[0x38b], atomic!(GENERIC_CAS, SWAP_TYPE), &[PD, RD, AT, RB, RC]).between(80, 89),
     Encoding::new(Opcode::Red, &[0x98e], atomic!(REDUCTION, AMPERE_TYPE), &[AT, RB]).ignoring(70, 1).between(80, 89),
     Encoding::new(Opcode::Red, &[0x98e], atomic!(REDUCTION, AMPERE_TYPE), &[AMPERE[3], RB])
         .ignoring(70, 1)
+        .between(80, 89),
+    Encoding::new(Opcode::Atom, &[0xf8a], atomic!(AMPERE_ARRIVAL, ARRIVAL_TYPE), &[PD, RD, at_barrier(Zeros::Uniform)])
         .between(80, 89),
     // Atomics of Hopper.
     Encoding::new(Opcode::Atomg, &[0x3a8], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).ignoring(64, 8).since(90),
@@ -138,7 +146,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Atomg, &[0x3a9], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
     Encoding::new(Opcode::Atom, &[0x38a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, AT, RB]).ignoring(64, 8).since(90),
     Encoding::new(Opcode::Atom, &[0x98a], atomic!(ATOMIC, INTEGER_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
-    Encoding::new(Opcode::Atom, &[0x38b], atomic!(CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
+    Encoding::new(Opcode::Atom, &[0x38b], atomic!(GENERIC_CAS, HOPPER_SWAP_TYPE), &[PD, RD, AT, RB, RC]).since(90),
     Encoding::new(Opcode::Redg, &[0x98e], atomic!(REDUCTION, INTEGER_TYPE), &[AT, RB]).ignoring(70, 1).since(90),
     Encoding::new(Opcode::Redg, &[0x98e], atomic!(REDUCTION, INTEGER_TYPE), &[HOPPER[3], RB]).ignoring(70, 1).since(90),
     Encoding::new(Opcode::Redg, &[0x9a6], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[AT, RB]).ignoring(70, 1).since(90),
@@ -149,6 +157,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         .ignoring(64, 8)
         .since(90),
     Encoding::new(Opcode::Atom, &[0x9a2], atomic!(FLOAT_OPERATION, FLOAT_TYPE), &[PD, RD, HOPPER[2], RB]).since(90),
+    Encoding::new(Opcode::Atom, &[0xf8a], atomic!(ARRIVAL, ARRIVAL_TYPE), &[PD, RD, at_barrier(Zeros::Both)]).since(90),
     // Values that many GPUs have at an address, put together.
     Encoding::new(
         Opcode::Ldgmc,
@@ -173,3 +182,27 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 
 const EXTENDED_ALWAYS: Modifier = function(Aspect::Extended, |word| word.bit(72).then_some(".E"), 1 << 72);
 const SYSTEM: Modifier = function(Aspect::Order, |word| (word.bits(77, 4) == 10).then_some(".STRONG.SYS"), 0xf << 77);
+
+/// Barriers in shared memory, and counters, by generic addresses.
+const fn at_barrier(zeros: Zeros) -> Operand {
+    address(AddressForm { uniform: Some(64), width: RegisterWidth::Bit(70), zeros, ..PLAIN })
+}
+const AMPERE_ARRIVAL: Modifier = function(
+    Aspect::Operation,
+    |word| match (word.bits(87, 4), word.bits(73, 4)) {
+        (10, 0) => Some(".POPC.INC"),
+        (9, 2) => Some(".ARRIVE"),
+        _ => None,
+    },
+    0xf << 87,
+);
+const ARRIVAL: Modifier = function(
+    Aspect::Operation,
+    |word| match (word.bits(87, 4), word.bits(73, 4)) {
+        (11, 0) => Some(".POPC.INC"),
+        (10, 2) => Some(".ARRIVE"),
+        _ => None,
+    },
+    0xf << 87,
+);
+const ARRIVAL_TYPE: Modifier = choice(Aspect::Type, 73, 4, &[".32", NO_SUCH, ".64"]);

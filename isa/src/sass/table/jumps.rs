@@ -89,6 +89,26 @@ macro_rules! jumps {
             Encoding::new(Opcode::Bra, &[0x547], &[COUNTED, $of_uniform], &[PS_IF_ANY, CONDITION, target($distance)])
                 .fixed(IS_UNIFORM)
                 .between(at_least_80($since), $until),
+            // Places that are in uniform registers.
+            Encoding::new(
+                Opcode::Call,
+                &[0x944],
+                &[CALL_RELATIVE, NO_COUNT],
+                &[PS_IF_ANY, UA, target($distance).joined()],
+            )
+            .fixed(IS_UNIFORM)
+            .between(at_least_80($since), $until),
+            Encoding::new(Opcode::Call, &[0x943], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, UA, $offset_if_any])
+                .fixed(IS_UNIFORM)
+                .between(at_least_80($since), $until),
+            Encoding::new(
+                Opcode::Ret,
+                &[0x950],
+                &[RELATIVE, flag(Aspect::CallCount, 86, ".NODEC")],
+                &[PS_IF_ANY, UA, at(Slot::ReturnTarget($distance)).joined()],
+            )
+            .fixed(IS_UNIFORM)
+            .between(at_least_80($since), $until),
         ]
     };
 }
@@ -114,25 +134,6 @@ pub(super) const FURTHER_OF_HOPPER: &[Encoding] = &[
         &[COUNTED, function(Aspect::Mode, |word| is_of_any(word).then_some(".U.ANY"), 3 << 32 | 1 << 84)],
         &[PS_IF_ANY, target(Distance::Split)],
     )
-    .since(90),
-    Encoding::new(
-        Opcode::Call,
-        &[0x944],
-        &[CALL_RELATIVE, NO_COUNT],
-        &[PS_IF_ANY, UA, target(Distance::Split).joined()],
-    )
-    .fixed(IS_UNIFORM)
-    .since(90),
-    Encoding::new(Opcode::Call, &[0x943], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, UA, SPLIT_OFFSET_IF_ANY])
-        .fixed(IS_UNIFORM)
-        .since(90),
-    Encoding::new(
-        Opcode::Ret,
-        &[0x950],
-        &[RELATIVE, flag(Aspect::CallCount, 86, ".NODEC")],
-        &[PS_IF_ANY, UA, at(Slot::ReturnTarget(Distance::Split)).joined()],
-    )
-    .fixed(IS_UNIFORM)
     .since(90),
 ];
 

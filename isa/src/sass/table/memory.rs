@@ -251,6 +251,7 @@ const HOPPER_SHARED_COUNT: Modifier = function(
     Aspect::Operation,
     |word| match (word.bits(87, 4), word.bits(73, 3)) {
         (11, 0) => Some(".POPC.INC.32"),
+        (10, 2) => Some(".ARRIVE.64"),
         _ => None,
     },
     0xf << 87 | 7 << 73,

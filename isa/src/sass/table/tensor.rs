@@ -24,6 +24,9 @@ const LAYOUTS: &[&str] = &[".ROW", ".COL"];
 /// Matrices of integers are stored in one way alone.
 const ROWS: Operand = stored(24, ".ROW");
 const COLUMNS: Operand = stored(32, ".COL");
+/// Matrices of bytes that are floats may be negated.
+const SIGNED_ROWS: Operand = source(SourcePlace::Register(24), Immediate::Bits, Sign::Negate, Suffix::Fixed(".ROW"));
+const SIGNED_COLUMNS: Operand = source(SourcePlace::Register(32), Immediate::Bits, Sign::Negate, Suffix::Fixed(".COL"));
 const BY_COLUMNS: &[(Field, u64)] = &[(Field::new(74, 1), 1)];
 
 /// Bytes or four bits, each matrix signed or not.
@@ -212,7 +215,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             choice(Aspect::FirstType, 78, 1, BYTE_FLOATS),
             choice(Aspect::SecondType, 79, 1, BYTE_FLOATS),
         ],
-        &[RD, ROWS, COLUMNS, RC, ACCUMULATES],
+        &[RD, SIGNED_ROWS, SIGNED_COLUMNS, RC, ACCUMULATES],
     )
     .fixed(BY_COLUMNS)
     .between(89, 89),
@@ -226,7 +229,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             choice(Aspect::FirstType, 78, 1, BYTE_FLOATS),
             choice(Aspect::SecondType, 79, 1, BYTE_FLOATS),
         ],
-        &[RD, ROWS, COLUMNS, RC, METADATA, SELECTOR],
+        &[RD, SIGNED_ROWS, SIGNED_COLUMNS, RC, METADATA, SELECTOR],
     )
     .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
     .between(89, 89),
