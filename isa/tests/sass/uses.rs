@@ -64,6 +64,34 @@ fn masks_choose_predicates() {
     assert_eq!(text(&uses(0x000fe20000000000, 0x000000786a007804, 70)), "R106 > P3 P4 P5 P6");
 }
 
+/// The widths of Ampere's and Hopper's operands follow from the shapes of matrices, the sizes of accesses and the kinds of copies.
+#[test]
+fn operands_of_hopper_have_their_widths() {
+    let ranges = |ranges: &[RegisterRange]| -> Vec<(u8, u8)> { ranges.iter().map(|it| (it.first, it.count)).collect() };
+    let of = |upper, lower| {
+        let uses = uses(upper, lower, 90);
+        (ranges(&uses.reads), ranges(&uses.writes), ranges(&uses.uniform_reads))
+    };
+    // HMMA.16816.F32 R4, R12, R16, R4; HMMA.SP.16832.F32 R8, R12, R8, RZ, R3, 0x0.
+    let dense = of(0x006fe20000001804, 0x000000100c04723c);
+    assert_eq!(dense, (vec![(12, 4), (16, 2), (4, 4)], vec![(4, 4)], vec![]));
+    let sparse = of(0x000fe20000005aff, 0x000003080c08723c);
+    assert_eq!(sparse, (vec![(12, 4), (8, 4), (3, 1)], vec![(8, 4)], vec![]));
+    // IMMA.16832.S8.S8 R8, R8.ROW, R6.COL, R12; DMMA.16x8x16 R8, R16, R104, R8.
+    let integers = of(0x004ff60000405c0c, 0x0000000608087237);
+    assert_eq!(integers, (vec![(8, 4), (6, 2), (12, 4)], vec![(8, 4)], vec![]));
+    let doubles = of(0x000f620000003008, 0x000000681008723f);
+    assert_eq!(doubles, (vec![(16, 16), (104, 8), (8, 8)], vec![(8, 8)], vec![]));
+    // HGMMA.64x256x16.F32 R24, R152, gdesc[UR4], R24, UP0, gsb0.
+    let group = of(0x000fe2000b800818, 0x03e0000498187df0);
+    assert_eq!(group, (vec![(152, 4), (24, 128)], vec![(24, 128)], vec![(4, 4)]));
+    // UTMALDG.4D.MULTICAST [UR8], [UR28], UR4, desc[UR6]; SYNCS.EXCH.64 URZ, [UR4], UR6; STSM.16.M88.4 [R0], R4.
+    let box_of_tensor = of(0x0003e40008019804, 0x000006081c0073b4);
+    assert_eq!(box_of_tensor, (vec![], vec![], vec![(8, 6), (28, 2), (4, 1), (6, 2)]));
+    assert_eq!(of(0x0002620008000100, 0x00000006043f75b2), (vec![], vec![], vec![(4, 1), (6, 2)]));
+    assert_eq!(of(0x000fe20000000200, 0x0000000400007844), (vec![(0, 1), (4, 4)], vec![], vec![]));
+}
+
 #[test]
 fn convergence_barriers_are_read_and_written() {
     let barriers = |lower, upper| {
