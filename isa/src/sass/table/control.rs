@@ -60,9 +60,16 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Nanosleep, &[0xb5d, 0xd5d], &[RANDOM, WARP], &[PS_IF_ANY, b(Immediate::Bits, Sign::None)])
         .since(80),
     // A place of code that the warp keeps.
-    Encoding::new(Opcode::Rpcmov, &[0x353], &[text(".32")], &[RD, PLACE_HALF]).since(90),
+    Encoding::new(Opcode::Rpcmov, &[0x353], &[text(".32")], &[RD, PLACE_HALF]).since(80),
     Encoding::new(Opcode::Rpcmov, second_forms!(0x152), &[text(".32")], &[PLACE_HALF, b(Immediate::Bits, Sign::None)])
-        .since(90),
+        .since(80),
+    Encoding::new(
+        Opcode::Rpcmov,
+        &[0x954, 0xb54, 0xd54],
+        &[text(".64")],
+        &[at(Slot::Name(Aspect::Half, Field::new(31, 1), &["Rpc"])), b(Immediate::Bits, Sign::None)],
+    )
+    .since(80),
     Encoding::new(Opcode::Nop, &[0x918], &[], &[]),
     Encoding::new(Opcode::Lepc, &[0x34e], &[], &[RD]),
     Encoding::new(Opcode::Lepc, &[0x94e], &[], &[RD, at(Slot::Target(Distance::Bytes(Field::new(24, 58))))])

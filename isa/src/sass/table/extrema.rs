@@ -25,7 +25,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[choice(Aspect::High, 77, 1, &[".LO", ".HI"])],
         &[RD, RA, b(BITS, Sign::None), c(BITS, Sign::None)],
     )
-    .since(90),
+    .since(80),
     Encoding::new(
         Opcode::Viadd,
         second_forms!(0x036),

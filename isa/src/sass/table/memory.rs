@@ -211,7 +211,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .until(75),
     Encoding::new(Opcode::Cctl, &[0x98f], &[EXTENDED, CACHE, LINE_OPERATION], &[AT_GENERIC]).since(80),
-    Encoding::new(Opcode::Cctl, &[0xd8f], &[EXTENDED, CACHE, LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(90),
+    Encoding::new(Opcode::Cctl, &[0xd8f], &[EXTENDED, CACHE, LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(80),
     Encoding::new(
         Opcode::Cctl,
         &[0x98f],
@@ -229,7 +229,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     .fixed(&[(Field::new(24, 8), 255)]),
     // The cache of local memory.
     Encoding::new(Opcode::Cctll, &[0x990], &[LOCAL_LINE_OPERATION], &[AT]).since(80),
-    Encoding::new(Opcode::Cctll, &[0xd90], &[LOCAL_LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(90),
+    Encoding::new(Opcode::Cctll, &[0xd90], &[LOCAL_LINE_OPERATION], &[AT_LOCAL_UNIFORM_LOAD]).since(80),
     Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]).until(89),
     Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).between(75, 89),
     Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, HOPPER_SPACE], &[PD, RD, AT]).since(90),

@@ -70,7 +70,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             UPS2.shown(Shown::If(74)),
         ],
     )
-    .since(90),
+    .since(80),
     Encoding::uniform(Opcode::Umov, &[0x882, 0xc82], &[], &[UD, BITS_B]),
     Encoding::uniform(
         Opcode::Uimad,
