@@ -241,8 +241,8 @@ fn what_cannot_be_loaded_is_refused() {
     check(&[&relocatable, &relocatable], "two of the cubins that are linked define vectorAdd, expected one");
     check(&[&relocatable, VECTORADD_SM_75], "two cubins of the module have a kernel vectorAdd, expected one");
     let mut later = VECTORADD_SM_75.to_vec();
-    later[49] = 80;
-    check(&[&later], "machine code for sm_80, expected sm_70, sm_72, sm_75");
+    later[49] = 100;
+    check(&[&later], "machine code for sm_100, expected sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89");
     check(&[VECTORADD_SM_75, VECTORADD_SM_70], "two cubins of the module have a kernel vectorAdd, expected one");
     assert!(module(&[b"\x7fELF"]).expect_err("no file").to_string().starts_with("cubin, offset 0x0: "));
     // The size of the section without an image, in its header: 840 bytes.

@@ -1,6 +1,6 @@
 //! The manifest of encodings: the encodings of the tables, and the forms that the lowering takes.
 
-use super::{SM_70, SM_75, listing};
+use super::{SM_70, SM_75, SM_80, SM_89, SM_90, listing};
 use balar_isa::machine::{MachineCode, lower};
 use balar_isa::sass::{self, Encoding, Word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 const HEADER: &str = "\
-# Encodings of the machine code, one a line: opcode and operand form (bits 0 to 11), name, first architecture, and state:
+# Encodings of the machine code, one a line: opcode and operand form (bits 0 to 11), name, architectures, and state:
 # executed; executed but for some forms, with why these are refused; or decoded, where its text is known and nothing else. Forms that
 # were tried: the words of our own kernels, each with every bit flipped.
 # A code with several lines has an encoding for each.
@@ -51,14 +51,16 @@ fn encodings() -> Vec<&'static Encoding> {
 
 /// The form that a word is of.
 fn form((architecture, word): Sample, encodings: &[&Encoding]) -> Option<Form> {
-    let accepts = |it: &&Encoding| it.since <= architecture && it.codes.contains(&word.code()) && it.accepts(word);
+    let accepts = |it: &&Encoding| {
+        it.architectures().contains(&architecture) && it.codes.contains(&word.code()) && it.accepts(word)
+    };
     encodings.iter().position(accepts).map(|place| (word.code(), place))
 }
 
 /// Words of every form: those of the listings, and words that are made of other forms of the same encoding.
 fn samples(encodings: &[&Encoding]) -> BTreeMap<Form, Vec<Sample>> {
     let mut samples: BTreeMap<Form, Vec<Sample>> = BTreeMap::new();
-    for (architecture, text) in [(70, SM_70), (75, SM_75)] {
+    for (architecture, text) in [(70, SM_70), (75, SM_75), (80, SM_80), (89, SM_89), (90, SM_90)] {
         for (word, _) in listing(text) {
             let sample = (architecture, word);
             samples.entry(form(sample, encodings).expect("it is decoded")).or_default().push(sample);
@@ -76,7 +78,14 @@ fn samples(encodings: &[&Encoding]) -> BTreeMap<Form, Vec<Sample>> {
 /// Words of a form that no listing has.
 fn made(wanted: Form, of_listings: &BTreeMap<Form, Vec<Sample>>, encodings: &[&Encoding]) -> Vec<Sample> {
     const NOTHING: Sample = (75, Word(7 << 12));
-    let related = of_listings.iter().filter(|((_, place), _)| *place == wanted.1).flat_map(|(_, words)| words);
+    // The first architecture of the simulated ones that has it.
+    let has = |architecture: &&u32| encodings[wanted.1].architectures().contains(architecture);
+    let architecture = sass::ARCHITECTURES.iter().find(has).copied().unwrap_or(NOTHING.0).max(NOTHING.0);
+    let architecture = if has(&&architecture) { architecture } else { encodings[wanted.1].since };
+    let related = of_listings
+        .iter()
+        .filter(|((_, place), _)| encodings[*place].opcode == encodings[wanted.1].opcode)
+        .flat_map(|(_, words)| words);
     let related: Vec<u128> =
         related.chain([&NOTHING]).map(|(_, word)| word.0 & !0xfff | u128::from(wanted.0)).collect();
     // Those with most fields first.
@@ -89,7 +98,7 @@ fn made(wanted: Form, of_listings: &BTreeMap<Form, Vec<Sample>>, encodings: &[&E
     let tried: Vec<u128> = tried.flat_map(|word| fields.iter().map(move |set| word | set)).collect();
     // A form that another encoding of the code has as well differs from it in a bit.
     let flipped = tried.iter().flat_map(|word| BITS.map(move |bit| word ^ 1 << bit));
-    let all = tried.iter().copied().chain(flipped).map(|word| (75, Word(word)));
+    let all = tried.iter().copied().chain(flipped).map(|word| (architecture, Word(word)));
     all.filter(|&sample| form(sample, encodings) == Some(wanted)).take(SAMPLES_OF_A_FORM).collect()
 }
 
@@ -135,13 +144,20 @@ fn state(samples: &[Sample], encodings: &[&Encoding]) -> String {
 fn the_manifest_is_that_of_the_code() {
     let encodings = encodings();
     let mut rows: Vec<String> = Vec::new();
+    let mut unknown = Vec::new();
     for ((code, place), samples) in samples(&encodings) {
         let encoding = encodings[place];
         let name = encoding.opcode.name();
-        assert!(!samples.is_empty(), "no word of {code:03x} {name} is known");
-        let since = format!("sm_{}", encoding.since);
-        rows.push(format!("{code:03x} {name:<10} {since} {}", state(&samples, &encodings)));
+        if samples.is_empty() {
+            unknown.push(format!("{code:03x} {name} since sm_{}", encoding.since));
+        }
+        let architectures = match encoding.until {
+            u32::MAX => format!("sm_{}", encoding.since),
+            until => format!("sm_{} to sm_{until}", encoding.since),
+        };
+        rows.push(format!("{code:03x} {name:<10} {architectures} {}", state(&samples, &encodings)));
     }
+    assert!(unknown.is_empty(), "no words of these forms are known: {}", unknown.join(", "));
     rows.sort();
     let text = format!("{HEADER}{}\n", rows.join("\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sass/manifest.txt");

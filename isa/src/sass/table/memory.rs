@@ -155,7 +155,6 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Atoms, &[0xf8c], &[SHARED_COUNT], &[RD, AT_SHARED_UNIFORM_STORE]).between(80, 89),
     Encoding::new(Opcode::Atoms, &[0xf8c], &[HOPPER_SHARED_COUNT], &[RD, AT_SHARED_UNIFORM_STORE]).since(90),
     Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED, RB]).ignoring(64, 8).since(80),
-    Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(80),
     Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, HOPPER_SHARED_TYPE], &[RD, AT_SHARED, RB])
         .ignoring(64, 8)
         .since(90),
