@@ -106,6 +106,11 @@ impl Encoding {
         self.modifiers.iter().any(|modifier| modifier.aspect == aspect)
     }
 
+    /// What its modifiers say.
+    pub fn aspects(&self) -> impl Iterator<Item = Aspect> {
+        self.modifiers.iter().map(|modifier| modifier.aspect).filter(|aspect| *aspect != Aspect::Name)
+    }
+
     /// The operands that a word has, shown or not, in the order of the text.
     pub(super) fn operands(&self, word: Word) -> impl Iterator<Item = &'static Operand> {
         let is_absent = move |operand: &&Operand| match operand.shown {

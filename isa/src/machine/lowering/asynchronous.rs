@@ -65,6 +65,9 @@ impl Pending {
 
     /// `ARRIVES.LDGSTSBAR`: the lanes arrive at a barrier when their copies so far have come. Code itself counts the arrivals in.
     fn arrival_after_copies(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
+        if sass.encoding().has(Aspect::Mode) {
+            return Err("an arrival at a barrier of Hopper".to_owned());
+        }
         let address = sass.address_operand(0).ok_or(NO_SUCH_OPERAND)?;
         self.instruction.kind = Kind::CopyArrive;
         self.instruction.sources[0] = operands.register(address.register);

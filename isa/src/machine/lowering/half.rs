@@ -28,8 +28,10 @@ impl Pending {
     }
 
     fn half_arithmetic(&mut self, sass: &sass::Instruction, choices: u32) -> Lowered<()> {
-        if sass.text(Aspect::Flush) == ".FMZ" {
-            return Err("a product that is zero where a factor is (.FMZ)".to_owned());
+        match sass.text(Aspect::Flush) {
+            "" | ".FTZ" => {}
+            ".FMZ" => return Err("a product that is zero where a factor is (.FMZ)".to_owned()),
+            other => return Err(format!("half-precision arithmetic with {other}")),
         }
         let mut flags = choices;
         for (aspect, flag) in [

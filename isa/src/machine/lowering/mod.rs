@@ -18,6 +18,8 @@ mod float;
 mod half;
 mod integer;
 mod memory;
+#[cfg(test)]
+mod modifiers;
 pub(super) mod operands;
 mod register_banks;
 mod tensor;
