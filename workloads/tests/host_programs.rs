@@ -475,8 +475,10 @@ fn every_compiler_is_asked_for_by_name_and_has_the_code_it_says() {
 #[test]
 fn machine_code_is_for_the_generation_of_the_gpu() {
     for workload in workloads() {
-        let found = [60, 70, 72, 75, 80].map(|capability| workload.cubin_for(capability).map(|cubin| cubin.capability));
-        assert_eq!(found, [None, Some(70), Some(70), Some(75), None], "{}", workload.name);
+        let gpus = [60, 70, 72, 75, 80, 86, 89, 90];
+        let found = gpus.map(|capability| workload.cubin_for(capability).map(|cubin| cubin.capability));
+        let expected = [None, Some(70), Some(70), Some(75), Some(80), Some(80), Some(80), None];
+        assert_eq!(found, expected, "{}", workload.name);
         for cubin in workload.cubins {
             assert_eq!(cubin.file, format!("{}.sm_{}.cubin", workload.name, cubin.capability));
             assert!(cubin.bytes.starts_with(b"\x7fELF"), "{}", cubin.file);

@@ -21,7 +21,7 @@ pub struct StackSizes {
 /// Where a kernel's parameters are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParameterArea {
-    /// Their first byte in constant bank 0 (`PARAM_CBANK`): 0x160 for Volta and Turing.
+    /// Their first byte in constant bank 0 (`PARAM_CBANK`): 0x160 from Volta to Ada, 0x210 for Hopper.
     pub offset: u32,
     /// Their bytes together (`PARAM_CBANK`, `CBANK_PARAM_SIZE`).
     pub bytes: u32,
@@ -102,7 +102,7 @@ pub struct Function<'data> {
     pub is_entry: bool,
     /// Who sees it: `Local` for a kernel that was declared `static`.
     pub binding: Binding,
-    /// Its instructions, 16 bytes each on Volta and Turing, and those of [`Self::inner`].
+    /// Its instructions, 16 bytes each, and those of [`Self::inner`].
     pub code: &'data [u8],
     /// Registers of a thread: `REGCOUNT`, or else the high byte of the section's information.
     pub registers: u32,

@@ -4,7 +4,7 @@ use crate::execution::SystemCall;
 use crate::program::parts::{ParameterSlot, Resources};
 use std::sync::Arc;
 
-/// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of kernels for Volta and Turing), unless they are too many.
+/// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of kernels for Volta to Ada), unless they are too many.
 pub const PARAMETERS_AT: u32 = 0x160;
 
 /// The beginning of a kernel's parameters in constant bank 0, bytes. CUDA 13 puts all parameters of a kernel that has more than about 4 KiB

@@ -9,7 +9,8 @@
 use super::aspect::Aspect;
 use super::opcode::Opcode;
 use super::slot::Slot;
-use super::word::{ControlWord, Field, Word};
+pub use super::word::NO_SUCH;
+use super::word::{ControlWord, Field, Word, named};
 use std::ops::RangeInclusive;
 
 /// One encoding of an opcode.
@@ -169,14 +170,6 @@ pub enum ModifierForm {
     Choice2(Field, Field, &'static [&'static str]),
     /// The result of a function of the word, from the bits of a mask; `None` where there is no such variant.
     Function(fn(Word) -> Option<&'static str>, u128),
-}
-
-/// The text of a value that no variant has.
-pub const NO_SUCH: &str = "?";
-
-/// The text of a value; `None` where there is no such variant.
-pub(super) fn named(names: &'static [&'static str], value: u64) -> Option<&'static str> {
-    names.get(value as usize).copied().filter(|name| *name != NO_SUCH)
 }
 
 impl Modifier {

@@ -1,18 +1,10 @@
 //! A decoded instruction.
 
-use super::INSTRUCTION_BYTES;
 use super::aspect::Aspect;
 use super::encoding::Encoding;
 use super::opcode::Opcode;
 use super::slot::{Distance, Slot};
-use super::word::{ControlWord, Word};
-
-/// The register that is zero and takes nothing.
-pub const ZERO_REGISTER: u8 = 255;
-/// The uniform register that is zero and takes nothing.
-pub const ZERO_UNIFORM_REGISTER: u8 = 63;
-/// The predicate that is true.
-pub const TRUE_PREDICATE: u8 = 7;
+use super::word::{ControlWord, INSTRUCTION_BYTES, Word};
 
 /// An instruction with its place in its section.
 #[derive(Clone, Copy, Debug)]

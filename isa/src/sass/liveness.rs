@@ -3,10 +3,10 @@
 //! Functions that lie in the same code are followed exactly: live before a call are the registers that the callee reads, and the registers
 //! that are live behind the call unless the callee writes them. Calls that leave the code are taken to follow the calling convention.
 
-use super::INSTRUCTION_BYTES;
-use super::instruction::{Instruction, TRUE_PREDICATE};
+use super::instruction::Instruction;
 use super::opcode::Opcode;
 use super::uses::{RegisterRange, Uses};
+use super::word::{INSTRUCTION_BYTES, TRUE_PREDICATE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{BitAnd, BitOr, Not};
 

@@ -20,17 +20,15 @@ mod word;
 pub use aspect::Aspect;
 pub use encoding::Encoding;
 pub use instruction::Instruction;
-pub(crate) use instruction::{ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 pub use liveness::{Live, RegisterSet, live};
 pub use opcode::Opcode;
 pub use uses::{RegisterRange, RegisterRanges, Uses};
 pub use view::{Address, Jump, Location, PredicateOperand, RegisterOperand, SourceOperand};
-pub use word::{ControlWord, Field, Word};
+pub use word::{ControlWord, Field, INSTRUCTION_BYTES, Word};
+pub(crate) use word::{ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 
 /// The architectures whose code is known: Volta to Hopper.
 pub const ARCHITECTURES: [u32; 8] = [70, 72, 75, 80, 86, 87, 89, 90];
-/// Bytes of an instruction.
-pub const INSTRUCTION_BYTES: usize = 16;
 
 /// A word that no encoding is known for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,9 +1,7 @@
 //! The operands of an encoding: what each of them is, and the bits that it lies in.
 
 use super::aspect::Aspect;
-use super::encoding::named;
-use super::instruction::ZERO_REGISTER;
-use super::word::{Field, Word};
+use super::word::{Field, Word, ZERO_REGISTER, named};
 
 /// Set where a source is a uniform register.
 pub const UNIFORM_FLAG: u8 = 91;

@@ -1,11 +1,10 @@
 //! The text of an instruction, as NVIDIA's disassembler writes it.
 
-use super::encoding::named;
-use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
+use super::instruction::Instruction;
 use super::number;
 use super::slot::{AddressForm, Immediate, Place, Sign, Slot, SourceSlot, Suffix, Zeros};
 use super::special_register;
-use super::word::{ControlWord, Field, Word};
+use super::word::{ControlWord, Field, TRUE_PREDICATE, Word, ZERO_REGISTER, ZERO_UNIFORM_REGISTER, named};
 use std::fmt::{self, Write as _};
 
 /// The bit of the opcode of instructions whose latency is not fixed.

@@ -3,10 +3,10 @@
 //! The slots of an encoding say where an operand lies, [`Widths`] how many registers it has.
 
 use super::aspect::Aspect;
-use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
+use super::instruction::Instruction;
 use super::opcode::Opcode;
 use super::slot::{AddressForm, Place, Role, Slot, SourcePlace, SourceSlot, UNIFORM_FLAG};
-use super::word::Field;
+use super::word::{Field, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use smallvec::SmallVec;
 
 /// Adjacent registers.

@@ -4,9 +4,10 @@
 //! `predicate(0)`, whether it is PT or not.
 
 use super::aspect::Aspect;
-use super::instruction::{Instruction, TRUE_PREDICATE, ZERO_REGISTER};
+use super::instruction::Instruction;
 use super::opcode::Opcode;
 use super::slot::{AddressForm, Place, Sign, Slot, SourceSlot, UNIFORM_FLAG};
+use super::word::{TRUE_PREDICATE, ZERO_REGISTER};
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

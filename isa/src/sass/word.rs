@@ -2,6 +2,23 @@
 
 use std::fmt;
 
+/// Bytes of an instruction.
+pub const INSTRUCTION_BYTES: usize = 16;
+/// The register that is zero and takes nothing.
+pub const ZERO_REGISTER: u8 = 255;
+/// The uniform register that is zero and takes nothing.
+pub const ZERO_UNIFORM_REGISTER: u8 = 63;
+/// The predicate that is true.
+pub const TRUE_PREDICATE: u8 = 7;
+
+/// The text of a value that no variant has.
+pub const NO_SUCH: &str = "?";
+
+/// The text of a value; `None` where there is no such variant.
+pub(super) fn named(names: &'static [&'static str], value: u64) -> Option<&'static str> {
+    names.get(value as usize).copied().filter(|name| *name != NO_SUCH)
+}
+
 /// Some adjacent bits of an instruction word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {

@@ -493,9 +493,12 @@ mod tests {
         let error = entries(&program, PLAIN).err().unwrap_or_default();
         assert!(error.contains("no section .nv_fatbin"), "{error}");
         let mut other = SM_70.to_vec();
-        other[48] = 80;
+        other[48] = 100;
         let error = entries(&other, PLAIN).err().unwrap_or_default();
-        assert_eq!(error, "machine code for sm_80, expected one of sm_70, sm_72, sm_75");
+        assert_eq!(
+            error,
+            "machine code for sm_100, expected one of sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90"
+        );
     }
 
     /// Of a library, what is for other GPUs is not read, whatever it is; what is damaged stops nothing.

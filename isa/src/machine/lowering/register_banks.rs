@@ -3,7 +3,7 @@
 //! A sub-core of Volta and Turing has two banks, of the even and of the odd registers. Either gives two registers of 32 bits to an
 //! instruction in the time that its pipe takes anyway: only three different registers of one bank take a cycle longer. An operand that the
 //! instruction before has marked (`.reuse`), in the same slot, comes from the cache. Source: Jia et al., Dissecting the NVIDIA Volta GPU
-//! Architecture via Microbenchmarking, 2018; how long a mark holds: Huerta et al., MICRO 2025.
+//! Architecture via Microbenchmarking, 2018; how long a mark holds: Huerta et al., MICRO 2025. For Ampere and Ada the same is assumed.
 
 use crate::program::timing::{Pipe, Timing};
 use crate::sass;
