@@ -217,6 +217,12 @@ impl Program {
         self.machine.is_some()
     }
 
+    /// Whether it is known after how many cycles the code that its compiler made may use the results of its instructions. Of machine code
+    /// for Hopper it is not: it comes too early in places for the latencies that were measured.
+    pub fn has_known_latencies(&self) -> bool {
+        self.machine.as_ref().is_none_or(|machine| !machine.is_hopper())
+    }
+
     /// Machine code: the instruction at `pc` as it was decoded; `None` for functions of the device runtime.
     pub fn machine_instruction(&self, pc: u32) -> Option<&sass::Instruction> {
         self.machine.as_ref()?.instruction(pc)

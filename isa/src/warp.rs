@@ -39,7 +39,7 @@ pub struct WarpShape {
     pub grid_id: u64,
     /// Dynamic shared memory, bytes (`%dynamic_smem_size`).
     pub dynamic_shared_bytes: u32,
-    /// Static and dynamic shared memory, bytes (`%total_smem_size`).
+    /// Shared memory, bytes: static, dynamic, and what addresses count before them (`%total_smem_size`, `SR_SMEMSZ`).
     pub shared_bytes: u32,
     /// The device address of a cooperative launch's grid workspace, which cooperative groups read as `%envreg1` (high word) and
     /// `%envreg2` (low word). It is 0 for any other launch.

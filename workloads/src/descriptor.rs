@@ -159,6 +159,7 @@ macro_rules! cubins {
             $crate::descriptor::cubins!(@ $name, 70),
             $crate::descriptor::cubins!(@ $name, 75),
             $crate::descriptor::cubins!(@ $name, 80),
+            $crate::descriptor::cubins!(@ $name, 90),
         ]
     };
     (@ $name:literal, $capability:literal) => {

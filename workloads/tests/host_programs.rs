@@ -477,7 +477,7 @@ fn machine_code_is_for_the_generation_of_the_gpu() {
     for workload in workloads() {
         let gpus = [60, 70, 72, 75, 80, 86, 89, 90];
         let found = gpus.map(|capability| workload.cubin_for(capability).map(|cubin| cubin.capability));
-        let expected = [None, Some(70), Some(70), Some(75), Some(80), Some(80), Some(80), None];
+        let expected = [None, Some(70), Some(70), Some(75), Some(80), Some(80), Some(80), Some(90)];
         assert_eq!(found, expected, "{}", workload.name);
         for cubin in workload.cubins {
             assert_eq!(cubin.file, format!("{}.sm_{}.cubin", workload.name, cubin.capability));

@@ -123,6 +123,8 @@ pub struct Function<'data> {
     pub parameters: ParameterArea,
     /// How large its blocks may be, where it says so.
     pub block_limit: Option<BlockLimit>,
+    /// The CTAs of its clusters in each dimension, where it says so (`CTA_PER_CLUSTER`, PTX `.reqnctapercluster`).
+    pub cluster: Option<[u32; 3]>,
     /// Its `EXIT` instructions.
     pub exits: Vec<u32>,
     /// Its indirect branches.

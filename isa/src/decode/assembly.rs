@@ -396,6 +396,7 @@ impl Decoder<'_> {
         let resources = Resources {
             registers_per_thread: registers(plan.words, calls, performance),
             shared_bytes: self.layout.shared_bytes,
+            reserved_shared_bytes: 0,
             local_bytes,
             maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),
             required_block: performance.required_threads,

@@ -103,6 +103,16 @@ impl Program {
             0x48 if machine.is_hopper() => half(facts.grid_workspace, false),
             0x8c => half(facts.grid_workspace, true),
             0x90 => half(facts.grid_workspace, false),
+            // What belongs to the system of the shared memory that `SR_SMEMSZ` counts, and where it ends.
+            0x68 | 0x114 if machine.is_hopper() => self.resources.reserved_shared_bytes,
+            // `%aggr_smem_size` is the smaller of this word and of `SR_SMEMSZ`.
+            0x13c if machine.is_hopper() => u32::MAX,
+            // Each CTA is a cluster: whether its kernel says so, CTAs of a cluster and the inverses of them, clusters of the grid, CTAs of a
+            // cluster together.
+            0x140 if machine.is_hopper() => 0,
+            0x144 | 0x148 | 0x14c | 0x188 if machine.is_hopper() => 1,
+            0x150 | 0x154 | 0x158 if machine.is_hopper() => 1f32.to_bits(),
+            0x15c | 0x160 | 0x164 if machine.is_hopper() => facts.grid[(offset - 0x15c) as usize / 4],
             // The generic address of the parameters.
             0x198 | 0x19c if machine.is_hopper() => half(PARAMETER_WINDOW, offset == 0x19c),
             _ if offset >= machine.parameter_base.0 => {

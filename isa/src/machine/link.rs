@@ -64,9 +64,10 @@ impl<'a> Linker<'a> {
         self
     }
 
-    /// The static shared memory of the kernel, bytes.
-    pub fn shared_bytes(&self) -> u64 {
-        self.memory.shared_bytes
+    /// The shared memory before the kernel's own, and its static shared memory, bytes.
+    pub fn shared_memory(&self) -> (u32, u64) {
+        let KernelMemory { reserved_shared_bytes: reserved, shared_end, .. } = self.memory;
+        (reserved, shared_end.saturating_sub(reserved.into()))
     }
 
     /// Constant bank 2 of the kernel, relocated.

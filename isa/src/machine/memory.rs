@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The constant bank with a function's constants and tables of branches.
 const FUNCTION_BANK: u32 = 2;
+/// The shared memory of a CTA at whose end that of a kernel for Hopper begins, bytes: addresses and the sizes of sections count it, also
+/// where no section is (own finding: ptxas 13.5). Ampere and Ada have as much that addresses do not count.
+const RESERVED_OF_HOPPER: u32 = 1024;
 /// The alignment of dynamic shared memory where the file does not say it (ptxas 12.9).
 const DYNAMIC_ALIGNMENT: u64 = 16;
 /// The beginning of the names of sections with the shared variables of one kernel; those of functions are in another.
@@ -25,8 +28,10 @@ const SLOT_BYTES: usize = 4;
 /// Where a kernel's shared variables and the constants of its functions lie.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KernelMemory {
-    /// Its static shared memory, bytes.
-    pub shared_bytes: u64,
+    /// The shared memory before its own, bytes.
+    pub reserved_shared_bytes: u32,
+    /// The end of its static shared memory, bytes.
+    pub shared_end: u64,
     /// The first bytes of shared variables, by their symbols.
     shared: BTreeMap<usize, u64>,
     /// The first bytes in bank 2 of the sections that it consists of.
@@ -38,7 +43,9 @@ pub(super) struct KernelMemory {
 impl KernelMemory {
     /// The memory of a kernel with the functions that it can reach.
     pub fn new(cubin: &Cubin<'_>, entry: &Function<'_>, reached: &[&Function<'_>]) -> KernelMemory {
-        let mut memory = KernelMemory { shared_bytes: entry.shared_memory.bytes, ..KernelMemory::default() };
+        let reserved_shared_bytes = if cubin.architecture >= 90 { RESERVED_OF_HOPPER } else { 0 };
+        let shared_end = entry.shared_memory.bytes.max(reserved_shared_bytes.into());
+        let mut memory = KernelMemory { reserved_shared_bytes, shared_end, ..KernelMemory::default() };
         let mut end = 0u64;
         // What no relocation names is at the beginning of the bank: the kernel's own.
         let others = if cubin.is_relocatable { reached } else { &[] };
@@ -72,19 +79,19 @@ impl KernelMemory {
         }
         of_functions.sort_by_key(|(_, symbol)| Reverse(symbol.bytes));
         of_kernel.sort_by_key(|(_, symbol)| Reverse(symbol.value));
-        let mut end = 0;
+        let mut end = self.reserved_shared_bytes.into();
         for (number, symbol) in of_functions.into_iter().chain(of_kernel) {
             let first = aligned(end, symbol.value);
             self.shared.insert(number, first);
             end = first.saturating_add(symbol.bytes);
         }
-        end = end.max(self.shared_bytes);
+        end = end.max(self.shared_end);
         let alignment = |symbol: &Symbol<'_>| if symbol.value == 0 { DYNAMIC_ALIGNMENT } else { symbol.value };
         for (_, symbol) in &dynamic {
             end = aligned(end, alignment(symbol));
         }
         self.shared.extend(dynamic.into_iter().map(|(number, _)| (number, end)));
-        self.shared_bytes = end;
+        self.shared_end = end;
     }
 
     /// Makes room in bank 0 for the references that the code of some sections names.

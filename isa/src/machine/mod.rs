@@ -49,8 +49,7 @@ pub use places::{PlacedVariable, Placement};
 /// A larger section is refused before any memory is taken for it: no simulated GPU has room for it.
 const MAXIMUM_SECTION_BYTES: u64 = 16 << 30;
 
-/// The architectures whose code runs. Hopper's is decoded, and does not run yet.
-pub const ARCHITECTURES: [u32; 7] = [70, 72, 75, 80, 86, 87, 89];
+pub use crate::sass::ARCHITECTURES;
 
 /// The same in words.
 fn known_architectures() -> String {

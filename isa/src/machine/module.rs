@@ -272,6 +272,10 @@ impl MachineModule {
             let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS_AT:#x}", area.offset);
             return Err(MachineError::Kernel { kernel: name.to_owned(), what });
         }
+        if let Some(cluster) = entry.cluster.filter(|cluster| *cluster != [1; 3]) {
+            let what = format!("clusters of {cluster:?} CTAs, which are not modelled");
+            return Err(MachineError::Kernel { kernel: name.to_owned(), what });
+        }
         let reached = reached_functions(&cubin, entry)?;
         let linker = Linker::new(&cubin, &file.places, addresses, file.first_kernel).of_kernel(entry, &reached);
         make(LinkedKernel { cubin: &cubin, file: number, images: &file.images, entry, reached, linker })
@@ -304,7 +308,7 @@ impl LinkedKernel<'_> {
         Ok(MachineCode {
             name: entry.name.to_owned(),
             architecture: cubin.architecture,
-            resources: resources(entry, &self.reached, linker.shared_bytes(), local)?,
+            resources: resources(entry, &self.reached, linker.shared_memory(), local)?,
             parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
             parameter_base: if area.bytes > 0 { ParameterBase(area.offset) } else { ParameterBase::default() },
             parameter_bytes: area.bytes,
@@ -347,7 +351,7 @@ fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
 fn resources(
     entry: &Function<'_>,
     reached: &[&Function<'_>],
-    shared: u64,
+    (reserved_shared_bytes, shared): (u32, u64),
     local: &LocalMemory,
 ) -> Result<Resources, MachineError> {
     let shared_bytes = u32::try_from(shared).map_err(|_| MachineError::Kernel {
@@ -359,6 +363,7 @@ fn resources(
     Ok(Resources {
         registers_per_thread: registers.unwrap_or(0),
         shared_bytes,
+        reserved_shared_bytes,
         local_bytes: local.bytes,
         maximum_threads: match entry.block_limit {
             Some(BlockLimit::Maximum(block)) => Some(product(block)),

@@ -22,6 +22,8 @@ pub struct Resources {
     pub registers_per_thread: u32,
     /// Static shared memory, bytes.
     pub shared_bytes: u32,
+    /// Shared memory before it that belongs to the system, and that addresses count, bytes: of machine code for Hopper.
+    pub reserved_shared_bytes: u32,
     /// Local memory of a thread, bytes.
     pub local_bytes: u32,
     /// `.maxntid`, where given.

@@ -12,6 +12,7 @@ const PIECES: [&[u8]; 2] = [
     include_bytes!("../machine/pieces_kernels.sm_75.cubin"),
     include_bytes!("../machine/pieces_functions.sm_75.cubin"),
 ];
+const CLUSTERS: &[u8] = include_bytes!("clusters.sm_90.cubin");
 const REFERENCES: &[u8] = include_bytes!("references.sm_70.cubin");
 const REFERENCES_PIECE: &[u8] = include_bytes!("references_piece.sm_70.cubin");
 
@@ -232,6 +233,16 @@ fn changed(image: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn clusters_are_of_one_cta() {
+    let clusters = module(&[CLUSTERS]).expect("a linked cubin");
+    assert_eq!(
+        clusters.code("of_two", &[]).expect_err("refused").to_string(),
+        "kernel of_two: clusters of [2, 1, 1] CTAs, which are not modelled"
+    );
+    assert_eq!(clusters.code("of_one", &[]).map(|code| code.resources.reserved_shared_bytes), Ok(1024));
+}
+
+#[test]
 fn what_cannot_be_loaded_is_refused() {
     let check = |images: &[&[u8]], expected: &str| {
         assert_eq!(module(images).expect_err("refused").to_string(), expected);
@@ -242,7 +253,7 @@ fn what_cannot_be_loaded_is_refused() {
     check(&[&relocatable, VECTORADD_SM_75], "two cubins of the module have a kernel vectorAdd, expected one");
     let mut later = VECTORADD_SM_75.to_vec();
     later[49] = 100;
-    check(&[&later], "machine code for sm_100, expected sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89");
+    check(&[&later], "machine code for sm_100, expected sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90");
     check(&[VECTORADD_SM_75, VECTORADD_SM_70], "two cubins of the module have a kernel vectorAdd, expected one");
     assert!(module(&[b"\x7fELF"]).expect_err("no file").to_string().starts_with("cubin, offset 0x0: "));
     // The size of the section without an image, in its header: 840 bytes.

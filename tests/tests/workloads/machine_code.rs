@@ -136,6 +136,16 @@ fn on_the_t4() {
     all_on("t4_node", &[2]);
 }
 
+#[test]
+fn on_the_a100() {
+    all_on("a100_node", &[2]);
+}
+
+#[test]
+fn on_the_h100() {
+    all_on("h100_node", &[2]);
+}
+
 /// The kernel is 16 instructions long, from the first to `EXIT`, and here no thread leaves it early.
 #[test]
 fn a_vector_addition_executes_what_its_machine_code_holds() {

@@ -325,10 +325,12 @@ impl<P: Profile> Sm<P> {
             return true;
         };
         let timing = program.timing(pc);
+        let is_known = program.has_known_latencies();
+        let after = |latency| if is_known { cycle + front_end.latency(latency) } else { cycle };
         let times = Times {
             issue: cycle,
-            result: timing.is_plain.then(|| cycle + front_end.latency(operand_class(timing.latency))),
-            guard: cycle + front_end.latency(LatencyClass::Predicate),
+            result: timing.is_plain.then(|| after(operand_class(timing.latency))),
+            guard: after(LatencyClass::Predicate),
             operands: timing.pipe.is_memory().then(|| cycle + self.specification.operand_read_latency),
         };
         let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };

@@ -61,8 +61,9 @@ impl Pending {
                 Ok(())
             }
             O::Lepc => {
-                let index = sass.address() / INSTRUCTION_BYTES as u64;
-                self.instruction.sources[0] = operands.wide_number(code_address(index));
+                // Its own place, or the one that it names.
+                let place = sass.target().unwrap_or(sass.address());
+                self.instruction.sources[0] = operands.wide_number(code_address(place / INSTRUCTION_BYTES as u64));
                 self.instruction.destinations[0] = operands.written(sass.destination(0));
                 self.run(functions::<MapPairs<Move<u64>>>(), 0)
             }

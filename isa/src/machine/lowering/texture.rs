@@ -12,7 +12,7 @@ use crate::operation::operand::{SINK_PREDICATE, SINK_ROW, Source};
 use crate::operation::{ImageForm, ImageOperation, Query};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
-use crate::sass::{self, Aspect, Opcode};
+use crate::sass::{self, Aspect, Location, Opcode, RegisterOperand};
 use crate::texture::{Bounds, Geometry};
 
 /// The shape of a texture or a surface.
@@ -39,6 +39,10 @@ fn registers(sass: &sass::Instruction) -> Vec<u8> {
     (0..).map_while(|number| sass.source(number)).filter_map(|source| source.register()).collect()
 }
 
+fn is_uniform(location: Location) -> bool {
+    matches!(location, Location::Register(RegisterOperand::Uniform(_)))
+}
+
 /// The handle in the constant that an instruction names.
 fn bound_handle(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
     match numbers(sass)[..] {
@@ -60,6 +64,9 @@ impl Pending {
         use Opcode as O;
         if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
             return Err("a texture whose pages may be absent".to_owned());
+        }
+        if (0..).map_while(|number| sass.source(number)).any(|source| is_uniform(source.location)) {
+            return Err("a handle in a bank that a uniform register describes".to_owned());
         }
         match sass.opcode() {
             O::Txq => self.image_query(sass, operands),

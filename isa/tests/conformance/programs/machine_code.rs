@@ -86,7 +86,10 @@ fn memory(round: u64) -> Vec<u8> {
 
 /// The kernels of a source, each as PTX and as machine code.
 fn kernels(source: &str, architecture: u32, code: &[u8]) -> Vec<(String, Program, Result<Program, String>)> {
-    let text = source.replace(".target sm_70", &format!(".target sm_{architecture}"));
+    // Tensor cores of different generations round differently.
+    let target = format!(".target sm_{architecture}");
+    let text =
+        [".target sm_70", ".target sm_80"].iter().fold(source.to_owned(), |text, old| text.replace(old, &target));
     let ptx = PtxModule::parse("kernels.ptx", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let machine = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     assert!(ptx.variables().is_empty() && machine.placements().is_empty(), "kernels without variables");
@@ -192,6 +195,7 @@ fn matrix_products_and_loads_of_turing() {
 #[test]
 fn matrix_products_of_ampere_and_ada() {
     compare(source!("matrices_of_ampere"), 80, code!("matrices_of_ampere", 80), 6);
+    compare(source!("matrices_of_ampere"), 90, code!("matrices_of_ampere", 90), 6);
     compare(source!("bytes_of_ada"), 89, code!("bytes_of_ada", 89), 6);
 }
 
@@ -207,7 +211,9 @@ fn matrix_products_of_whole_warps() {
     compare(source!("wmma"), 70, code!("wmma", 70), 3);
     compare(source!("wmma"), 75, code!("wmma", 75), 3);
     compare(source!("wmma"), 80, code!("wmma", 80), 3);
+    compare(source!("wmma"), 90, code!("wmma", 90), 3);
     compare(source!("wmma_integers"), 75, code!("wmma_integers", 75), 3);
+    compare(source!("wmma_integers"), 90, code!("wmma_integers", 90), 3);
 }
 
 /// Behind the address, which is zero, come parameters of one and two bytes.
@@ -310,12 +316,19 @@ fn arithmetic() {
     compare(source!("special_of_turing"), 75, code!("special_of_turing", 75), 24);
 }
 
+/// Clusters of one CTA, and shared memory behind what belongs to the system.
+#[test]
+fn special_registers_of_hopper() {
+    compare(source!("special_of_hopper"), 90, code!("special_of_hopper", 90), 2);
+}
+
 /// What kernels of `tests/random_kernels` found, in as few instructions as show it. For sm_70 the code is optimised little (-O1).
 #[test]
 fn findings_of_random_kernels() {
     compare(source!("random_findings"), 70, code!("random_findings", 70), 24);
     compare(source!("random_findings"), 75, code!("random_findings", 75), 24);
     compare(source!("random_findings"), 80, code!("random_findings", 80), 24);
+    compare(source!("random_findings"), 90, code!("random_findings", 90), 24);
 }
 
 /// A branch that lanes take all together or not at all (`BRA.U`), which ptxas puts before instructions under a predicate.
@@ -324,6 +337,7 @@ fn uniform_branches() {
     compare(source!("uniform_branches"), 70, code!("uniform_branches", 70), 24);
     compare(source!("uniform_branches"), 75, code!("uniform_branches", 75), 24);
     compare(source!("uniform_branches"), 80, code!("uniform_branches", 80), 24);
+    compare(source!("uniform_branches"), 90, code!("uniform_branches", 90), 24);
 }
 
 #[test]
@@ -331,6 +345,7 @@ fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 70, code!("warps", 70), 24);
     compare(source!("warps"), 75, code!("warps", 75), 24);
     compare(source!("warps"), 80, code!("warps", 80), 24);
+    compare(source!("warps"), 90, code!("warps", 90), 24);
 }
 
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.

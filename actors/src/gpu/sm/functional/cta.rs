@@ -62,7 +62,8 @@ impl FunctionalCta {
         cta: [u32; 3],
         constants: &LaunchConstants,
     ) {
-        self.slot.start(Arc::clone(launch), cta);
+        let shared_bytes = launch.shared_bytes.saturating_add(program.resources().reserved_shared_bytes);
+        self.slot.start(Arc::clone(launch), cta, shared_bytes);
         self.slot.constants = constants.clone();
         let warps = launch.warps_per_cta();
         let mut shape = WarpShape {
@@ -76,7 +77,7 @@ impl FunctionalCta {
             warp_slots: warps,
             grid_id: u64::from(launch.id.0),
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
-            shared_bytes: launch.shared_bytes,
+            shared_bytes,
             grid_workspace: launch.grid_workspace,
             parameters: Arc::clone(&launch.parameters),
             constants: constants.clone(),

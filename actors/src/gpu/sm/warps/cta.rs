@@ -69,10 +69,10 @@ pub struct Completion {
 }
 
 impl CtaSlot {
-    /// Clears the state of an earlier CTA, without giving memory back.
-    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3]) {
+    /// Clears the state of an earlier CTA, without giving memory back. The CTA has some bytes of shared memory.
+    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3], shared_bytes: u32) {
         self.shared.clear();
-        self.shared.resize(launch.shared_bytes as usize, 0);
+        self.shared.resize(shared_bytes as usize, 0);
         self.live_threads = launch.threads_per_cta();
         self.live_warps = launch.warps_per_cta();
         self.running_warps = self.live_warps;

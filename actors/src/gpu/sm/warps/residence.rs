@@ -31,7 +31,8 @@ impl<P: Profile> Warps<P> {
         constants: LaunchConstants,
     ) -> WarpSet {
         let Place { sm, sm_count, slot } = place;
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
+        let shared_bytes = launch.shared_bytes.saturating_add(program.resources().reserved_shared_bytes);
+        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, shared_bytes);
         self.ctas[usize::from(slot)].constants = constants.clone();
         let party = self.parties.enter(launch.id);
         let warps = launch.warps_per_cta();
@@ -47,7 +48,7 @@ impl<P: Profile> Warps<P> {
             warp_slots: self.warps.len() as u32,
             grid_id: u64::from(launch.id.0),
             dynamic_shared_bytes: launch.dynamic_shared_bytes,
-            shared_bytes: launch.shared_bytes,
+            shared_bytes,
             grid_workspace: launch.grid_workspace,
             parameters: Arc::clone(&launch.parameters),
             constants,
@@ -130,7 +131,7 @@ impl<P: Profile> Warps<P> {
     /// A CTA that cannot run takes its slot, for [`Self::end_cta`] to say so.
     pub fn place_without_code(&mut self, launch: &Arc<KernelLaunch>, slot: u16, cta: [u32; 3]) {
         self.parties.enter(launch.id);
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
+        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, launch.shared_bytes);
     }
 
     /// Threads of a warp arrive at a barrier of their CTA.
