@@ -6,6 +6,8 @@
 //! the instruction, and the text, with tabs before the last three. Prints by name how many words are undecoded and how many have another
 //! text, with MOST examples of each name.
 
+#![expect(clippy::print_stdout, reason = "the result of an example is what it prints")]
+
 use balar_isa::sass::{self, Word};
 use std::collections::BTreeMap;
 use std::error::Error;
