@@ -30,7 +30,7 @@ pub enum BarrierOperation {
     Complete,
     /// An arrival that will follow: the phase waits for one more.
     Pend,
-    /// An arrival at an object that machine code of Ampere made; see [`arrive_of_ampere`].
+    /// An arrival at an object that machine code of Ampere made.
     ArriveOfAmpere,
 }
 
