@@ -151,8 +151,8 @@ macro_rules! code {
 }
 pub(crate) use code;
 
-/// The machine code of a workload: that for sm_70 of ptxas 12.9, from NVRTC's PTX, and those for sm_75 and
-/// sm_80 of ptxas 13, from nvcc's.
+/// The machine code of a workload: that for sm_70 of ptxas 12.9, from NVRTC's PTX, and those for sm_75,
+/// sm_80 and sm_90 of ptxas 13, from nvcc's.
 macro_rules! cubins {
     ($name:literal) => {
         &[

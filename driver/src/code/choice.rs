@@ -6,7 +6,7 @@ use super::images::{ModulePart, NamedText, cubins, parts, texts};
 use super::replacement::Replacement;
 use super::source::{ModuleSource, PtxOrigin};
 use balar_isa::fatbin::ImageError;
-use balar_isa::machine;
+use balar_isa::sass;
 use std::sync::Arc;
 
 /// Which code of a module is loaded.
@@ -41,7 +41,7 @@ impl From<IsaChoice> for CodeChoice {
 impl CodeChoice {
     /// The assembler for a GPU whose machine code the simulator runs, where machine code may run and there is an assembler.
     pub fn assembler_for(&self, (major, minor): (u32, u32)) -> Option<&dyn Assembler> {
-        let is_known = machine::ARCHITECTURES.contains(&(major * 10 + minor));
+        let is_known = sass::ARCHITECTURES.contains(&(major * 10 + minor));
         self.assembler.as_deref().filter(|_| is_known && self.isa != IsaChoice::Ptx)
     }
 

@@ -14,7 +14,7 @@ pub use error::{FatbinError, ImageError};
 pub use payload::MAXIMUM_PAYLOAD_BYTES;
 
 use crate::cubin::CubinHeader;
-use crate::machine;
+use crate::sass;
 use std::fmt::Write as _;
 
 /// A PTX text of an image.
@@ -85,7 +85,7 @@ pub struct CubinImage {
 pub fn cubins(image: &[u8], compute_capability: (u32, u32)) -> Result<Vec<CubinImage>, ImageError> {
     let (major, minor) = compute_capability;
     let runs = |architecture: u32| {
-        architecture / 10 == major && architecture % 10 <= minor && machine::ARCHITECTURES.contains(&architecture)
+        architecture / 10 == major && architecture % 10 <= minor && sass::ARCHITECTURES.contains(&architecture)
     };
     let none = |found: String| ImageError::NoMachineCode { architecture: major * 10 + minor, found };
     if !image.starts_with(&MAGIC.to_le_bytes()) {

@@ -78,15 +78,38 @@ impl Program {
         LaunchConstants(rows)
     }
 
+    /// The words of bank 0 that Hopper has beside those of the architectures before it, or in other places.
+    fn bank_0_of_hopper(&self, facts: &LaunchFacts, offset: u32) -> Option<u32> {
+        use crate::execution::PARAMETER_WINDOW;
+        Some(match offset {
+            0x44 | 0x48 => half(facts.grid_workspace, offset == 0x44),
+            // What belongs to the system of the shared memory that `SR_SMEMSZ` counts, and where it ends.
+            0x68 | 0x114 => self.resources.reserved_shared_bytes,
+            // `%aggr_smem_size` is the smaller of this word and of `SR_SMEMSZ`.
+            0x13c => u32::MAX,
+            // Each CTA is a cluster: whether its kernel says so, CTAs of a cluster and the inverses of them, clusters of the grid, CTAs of a
+            // cluster together.
+            0x140 => 0,
+            0x144 | 0x148 | 0x14c | 0x188 => 1,
+            0x150 | 0x154 | 0x158 => 1f32.to_bits(),
+            0x15c | 0x160 | 0x164 => facts.grid[(offset - 0x15c) as usize / 4],
+            // The generic address of the parameters.
+            0x198 | 0x19c => half(PARAMETER_WINDOW, offset == 0x19c),
+            _ => return None,
+        })
+    }
+
     /// A word of constant bank 0, in which the driver tells kernels of their launch. Own findings: ptxas reads these words where PTX has a
     /// special register (`%ntid`, `%nctaid`, `%dynamic_smem_size`, `%gridid`, `%envreg1`, `%nsmid`), converts an address of a window, or
     /// begins the stack.
     fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {
-        use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
+        use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
         if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
             return value;
         }
-        let half = |value: u64, high: bool| if high { (value >> 32) as u32 } else { value as u32 };
+        if let Some(value) = machine.is_hopper().then(|| self.bank_0_of_hopper(facts, offset)).flatten() {
+            return value;
+        }
         match offset {
             0x00 | 0x04 | 0x08 => facts.block[offset as usize / 4],
             0x0c | 0x10 | 0x14 => facts.grid[offset as usize / 4 - 3],
@@ -98,23 +121,9 @@ impl Program {
             // The module's constant variables as memory: what takes the address of one adds its place in the bank.
             0x50 | 0x54 => half(machine.bank_3.map_or(0, |(address, _)| address), offset == 0x54),
             0x10c => facts.sm_count,
-            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`). Hopper has them elsewhere.
-            0x44 if machine.is_hopper() => half(facts.grid_workspace, true),
-            0x48 if machine.is_hopper() => half(facts.grid_workspace, false),
+            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
             0x8c => half(facts.grid_workspace, true),
             0x90 => half(facts.grid_workspace, false),
-            // What belongs to the system of the shared memory that `SR_SMEMSZ` counts, and where it ends.
-            0x68 | 0x114 if machine.is_hopper() => self.resources.reserved_shared_bytes,
-            // `%aggr_smem_size` is the smaller of this word and of `SR_SMEMSZ`.
-            0x13c if machine.is_hopper() => u32::MAX,
-            // Each CTA is a cluster: whether its kernel says so, CTAs of a cluster and the inverses of them, clusters of the grid, CTAs of a
-            // cluster together.
-            0x140 if machine.is_hopper() => 0,
-            0x144 | 0x148 | 0x14c | 0x188 if machine.is_hopper() => 1,
-            0x150 | 0x154 | 0x158 if machine.is_hopper() => 1f32.to_bits(),
-            0x15c | 0x160 | 0x164 if machine.is_hopper() => facts.grid[(offset - 0x15c) as usize / 4],
-            // The generic address of the parameters.
-            0x198 | 0x19c if machine.is_hopper() => half(PARAMETER_WINDOW, offset == 0x19c),
             _ if offset >= machine.parameter_base.0 => {
                 let start = (offset - machine.parameter_base.0) as usize;
                 let mut bytes = [0; 4];
@@ -126,4 +135,9 @@ impl Program {
             _ => 0,
         }
     }
+}
+
+/// The upper or the lower word of a value.
+fn half(value: u64, high: bool) -> u32 {
+    if high { (value >> 32) as u32 } else { value as u32 }
 }

@@ -37,7 +37,7 @@ impl SharedFunctions {
         is_serial: bool,
     ) -> Result<SharedFunctions, MachineError> {
         let (words, starts) = linker.words(functions, first)?;
-        let parts = Parts::of(&words, first, functions, linker, cubin.architecture);
+        let parts = Parts::of(&words, first, functions, linker);
         let registers = cubin.functions.iter().map(|function| function.registers).max().unwrap_or(0);
         let code = MachineCode {
             architecture: cubin.architecture,

@@ -64,6 +64,11 @@ impl<'a> Linker<'a> {
         self
     }
 
+    /// The architecture that the code is for.
+    pub fn architecture(&self) -> u32 {
+        self.cubin.architecture
+    }
+
     /// The shared memory before the kernel's own, and its static shared memory, bytes.
     pub fn shared_memory(&self) -> (u32, u64) {
         let KernelMemory { reserved_shared_bytes: reserved, shared_end, .. } = self.memory;

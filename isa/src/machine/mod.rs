@@ -49,9 +49,7 @@ pub use places::{PlacedVariable, Placement};
 /// A larger section is refused before any memory is taken for it: no simulated GPU has room for it.
 const MAXIMUM_SECTION_BYTES: u64 = 16 << 30;
 
-pub use crate::sass::ARCHITECTURES;
-
-/// The same in words.
+/// The architectures whose code is known, in words.
 fn known_architectures() -> String {
-    ARCHITECTURES.map(|architecture| format!("sm_{architecture}")).join(", ")
+    crate::sass::ARCHITECTURES.map(|architecture| format!("sm_{architecture}")).join(", ")
 }

@@ -19,6 +19,7 @@ use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
 use crate::program::Program;
 use crate::program::parts::{ParameterSlot, Resources};
+use crate::sass;
 use std::sync::Arc;
 
 /// A kernel that is not decoded yet.
@@ -76,7 +77,7 @@ impl MachineModule {
         let mut pieces: Vec<Arc<[u8]>> = Vec::new();
         for image in images {
             let cubin = Cubin::read(&image)?;
-            if !super::ARCHITECTURES.contains(&cubin.architecture) {
+            if !sass::ARCHITECTURES.contains(&cubin.architecture) {
                 return Err(MachineError::Architecture(cubin.architecture));
             }
             check_sections(&cubin)?;
@@ -199,7 +200,7 @@ impl MachineModule {
             let functions: Vec<&Function<'_>> =
                 [kernel.entry].into_iter().chain(kernel.reached.iter().copied()).collect();
             let (words, starts) = kernel.linker.words(&functions, 0)?;
-            let parts = Parts::of(&words, 0, &functions, &kernel.linker, kernel.cubin.architecture);
+            let parts = Parts::of(&words, 0, &functions, &kernel.linker);
             let local = LocalMemory::of(kernel.entry, [&parts], words.len());
             Ok(MachineCode {
                 words,
@@ -233,7 +234,7 @@ impl MachineModule {
         let LinkedKernel { cubin, entry, reached, linker, .. } = kernel;
         let (mut words, mut functions) = linker.words(&[entry], 0)?;
         words.resize(first, link::NOP);
-        let own_parts = Parts::of(&words, 0, &[entry], linker, cubin.architecture);
+        let own_parts = Parts::of(&words, 0, &[entry], linker);
         let mut code = MachineCode { words, functions, ..kernel.code(&LocalMemory::default())? };
         let decoded = decode(&code)?;
         let key = FunctionsKey {

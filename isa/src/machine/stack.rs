@@ -27,13 +27,7 @@ pub(super) struct LocalMemory {
 
 impl Parts {
     /// The calls in the words of a program from `first` on.
-    pub fn of(
-        words: &[u128],
-        first: usize,
-        functions: &[&Function<'_>],
-        linker: &Linker<'_>,
-        architecture: u32,
-    ) -> Parts {
+    pub fn of(words: &[u128], first: usize, functions: &[&Function<'_>], linker: &Linker<'_>) -> Parts {
         let mut parts = Vec::new();
         let mut system_calls = BTreeSet::new();
         for function in functions {
@@ -51,7 +45,7 @@ impl Parts {
         let ends: Vec<usize> = parts.iter().skip(1).map(|next| next.first).chain([end]).collect();
         for (part, next) in parts.iter_mut().zip(ends) {
             for at in part.first..next.min(end) {
-                match callee(Word(words[at - first]), at, architecture) {
+                match callee(Word(words[at - first]), at, linker.architecture()) {
                     Callee::None => {}
                     Callee::Word(word) => part.calls.push(word),
                     Callee::Unknown => is_open |= !system_calls.contains(&at),

@@ -32,6 +32,13 @@ pub struct Resources {
     pub required_block: Option<[u32; 3]>,
 }
 
+impl Resources {
+    /// The shared memory that addresses of a CTA can reach, where its launch has so much static and dynamic memory together, bytes.
+    pub fn addressed_shared_bytes(&self, of_launch: u32) -> u32 {
+        of_launch.saturating_add(self.reserved_shared_bytes)
+    }
+}
+
 /// A kernel's name, shared.
 pub type KernelName = Arc<str>;
 

@@ -179,7 +179,7 @@ impl Modifier {
             ModifierForm::Text(name) => Some(name),
             ModifierForm::Flag(bit, name) => Some(if word.bit(bit) { name } else { "" }),
             ModifierForm::Choice(field, names) => named(names, word.field(field)),
-            ModifierForm::Choice2(low, high, names) => named(names, word.field(low) | word.field(high) << low.width),
+            ModifierForm::Choice2(low, high, names) => named(names, word.fields(low, high)),
             ModifierForm::Function(function, _) => function(word),
         }
     }
@@ -190,7 +190,7 @@ impl Modifier {
             ModifierForm::Text(_) | ModifierForm::Function(..) => 0,
             ModifierForm::Flag(bit, _) => u64::from(word.bit(bit)),
             ModifierForm::Choice(field, _) => word.field(field),
-            ModifierForm::Choice2(low, high, _) => word.field(low) | word.field(high) << low.width,
+            ModifierForm::Choice2(low, high, _) => word.fields(low, high),
         }
     }
 

@@ -4,6 +4,7 @@ use super::instruction::Instruction;
 use super::number;
 use super::slot::{AddressForm, Immediate, Place, Sign, Slot, SourceSlot, Suffix, Zeros};
 use super::special_register;
+use super::view::PredicateOperand;
 use super::word::{ControlWord, Field, TRUE_PREDICATE, Word, ZERO_REGISTER, ZERO_UNIFORM_REGISTER, named};
 use std::fmt::{self, Write as _};
 
@@ -13,10 +14,10 @@ const VARIABLE_LATENCY: u8 = 8;
 /// `@!P0 IADD3.X R3, R4, RZ, R5, P1, !PT`: guard, name, operands. The control word is not in it.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (guard, is_inverted) = self.guard();
-        if guard != TRUE_PREDICATE || is_inverted {
-            let kind = if self.encoding.has_uniform_guard() { "UP" } else { "P" };
-            write!(f, "@{} ", predicate(kind, u64::from(guard), is_inverted))?;
+        let (number, is_inverted) = self.guard();
+        let guard = PredicateOperand { number, is_uniform: self.encoding.has_uniform_guard(), is_inverted };
+        if !guard.is_true() {
+            write!(f, "@{} ", predicate(guard))?;
         }
         f.write_str(&self.name())?;
         let operands = self.operands();
@@ -51,18 +52,17 @@ impl Instruction {
             Slot::Destination(low) => register(word.bits(low, 8)),
             Slot::UniformDestination(low) => uniform_register(word.bits(low, 6)),
             Slot::Source(slot) => self.source_text(&slot),
-            Slot::Predicate(low) => predicate("P", word.bits(low, 3), false),
-            Slot::PredicateSource(low) => predicate("P", word.bits(low, 3), word.bit(low + 3)),
-            Slot::InvertedPredicateSource(low) => predicate("P", word.bits(low, 3) ^ 7, word.bit(low + 3)),
-            Slot::InvertedUniformPredicateSource(low) => predicate("UP", word.bits(low, 3) ^ 7, word.bit(low + 3)),
-            Slot::UniformPredicate(low) => predicate("UP", word.bits(low, 3), false),
-            Slot::UniformPredicateSource(low) => predicate("UP", word.bits(low, 3), word.bit(low + 3)),
-            Slot::EitherPredicateSource => {
-                predicate(if word.bit(67) { "UP" } else { "P" }, word.bits(68, 3), word.bit(71))
+            Slot::Predicate(_) | Slot::UniformPredicate(_) => {
+                self.written_predicate(slot).map_or_else(String::new, predicate)
             }
+            Slot::PredicateSource(_)
+            | Slot::UniformPredicateSource(_)
+            | Slot::InvertedPredicateSource(_)
+            | Slot::InvertedUniformPredicateSource(_)
+            | Slot::EitherPredicateSource => self.read_predicate(slot).map_or_else(String::new, predicate),
             Slot::Number(field) => format!("{:#x}", word.field(field)),
             Slot::SignedNumber(field) => hexadecimal(word.signed(field.low, field.width)),
-            Slot::Number2(low, high) => format!("{:#x}", word.field(low) | word.field(high) << low.width),
+            Slot::Number2(low, high) => format!("{:#x}", word.fields(low, high)),
             Slot::Address(form) => self.memory_address(&form),
             Slot::IndexedConstant => constant_at(word, (word.bits(24, 8) != 255).then(|| register(word.bits(24, 8)))),
             Slot::UniformIndexedConstant => constant_at(word, Some(uniform_register(word.bits(24, 6)))),
@@ -205,9 +205,9 @@ fn uniform_register(number: u64) -> String {
     if number == u64::from(ZERO_UNIFORM_REGISTER) { "URZ".to_owned() } else { format!("UR{number}") }
 }
 
-fn predicate(kind: &str, number: u64, is_inverted: bool) -> String {
-    let sign = if is_inverted { "!" } else { "" };
-    if number == u64::from(TRUE_PREDICATE) { format!("{sign}{kind}T") } else { format!("{sign}{kind}{number}") }
+fn predicate(PredicateOperand { number, is_uniform, is_inverted }: PredicateOperand) -> String {
+    let (sign, kind) = (if is_inverted { "!" } else { "" }, if is_uniform { "UP" } else { "P" });
+    if number == TRUE_PREDICATE { format!("{sign}{kind}T") } else { format!("{sign}{kind}{number}") }
 }
 
 fn immediate_text(value: u32, immediate: Immediate) -> String {

@@ -6,6 +6,7 @@ use super::aspect::Aspect;
 use super::instruction::Instruction;
 use super::opcode::Opcode;
 use super::slot::{AddressForm, Place, Role, Slot, SourcePlace, SourceSlot, UNIFORM_FLAG};
+use super::view::PredicateOperand;
 use super::word::{Field, TRUE_PREDICATE, ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 use smallvec::SmallVec;
 
@@ -67,6 +68,17 @@ impl Uses {
         push(&mut self.uniform_reads, register as u8, count, ZERO_UNIFORM_REGISTER);
     }
 
+    fn read_predicate(&mut self, predicate: PredicateOperand) {
+        let read = if predicate.is_uniform { &mut self.uniform_predicate_reads } else { &mut self.predicate_reads };
+        *read |= predicate_bit(predicate.number);
+    }
+
+    fn write_predicate(&mut self, predicate: PredicateOperand) {
+        let written =
+            if predicate.is_uniform { &mut self.uniform_predicate_writes } else { &mut self.predicate_writes };
+        *written |= predicate_bit(predicate.number);
+    }
+
     fn write_uniform(&mut self, register: u64, count: u8) {
         push(&mut self.uniform_writes, register as u8, count, ZERO_UNIFORM_REGISTER);
     }
@@ -79,8 +91,8 @@ fn push(ranges: &mut RegisterRanges, first: u8, count: u8, zero: u8) {
 }
 
 /// The bit of a predicate; none of PT.
-fn predicate_bit(number: u64) -> u8 {
-    if number == u64::from(TRUE_PREDICATE) { 0 } else { 1 << number }
+fn predicate_bit(number: u8) -> u8 {
+    if number == TRUE_PREDICATE { 0 } else { 1 << number }
 }
 
 /// How many registers each operand has; uniform ones alike.
@@ -306,7 +318,7 @@ fn texture(sass: &Instruction) -> Widths {
 /// The components of a texel that are read, or of the answer to a query.
 fn components(sass: &Instruction) -> u8 {
     // The last number among the operands.
-    let mask = (0..).map_while(|number| sass.source(number)).filter_map(|source| source.immediate()).last();
+    let mask = sass.sources().filter_map(|source| source.immediate()).last();
     mask.unwrap_or_default().count_ones() as u8
 }
 
@@ -322,12 +334,10 @@ fn coordinates(shape: &str) -> u8 {
 /// The operands behind the coordinates of a texture, beside an offset: level, bias or sample, and the value to compare with.
 fn further_coordinates(sass: &Instruction) -> u8 {
     let one_if = |aspect| u8::from(sass.has(aspect));
-    let level = match sass.text(Aspect::Level) {
-        ".LB" | ".LL" | ".LC" => 1,
-        ".LB.LC" => 2,
-        _ => 0,
-    };
-    level + one_if(Aspect::DepthComparison) + one_if(Aspect::Samples) + 2 * one_if(Aspect::OffsetsOfTexels)
+    sass.level_operands()
+        + one_if(Aspect::DepthComparison)
+        + one_if(Aspect::Samples)
+        + 2 * one_if(Aspect::OffsetsOfTexels)
 }
 
 /// Registers of a place in a surface.
@@ -352,13 +362,20 @@ fn stored_to_surface(sass: &Instruction) -> u8 {
 }
 
 impl Instruction {
+    /// The registers that say of which level of a texture: the level itself, a bias, a limit.
+    pub(crate) fn level_operands(&self) -> u8 {
+        match self.text(Aspect::Level) {
+            ".LB" | ".LL" | ".LC" => 1,
+            ".LB.LC" => 2,
+            _ => 0,
+        }
+    }
+
     /// The operands that it reads and writes.
     pub fn uses(&self) -> Uses {
         let mut uses = Uses::default();
-        let (guard, _) = self.guard();
-        let guards =
-            if self.encoding.has_uniform_guard { &mut uses.uniform_predicate_reads } else { &mut uses.predicate_reads };
-        *guards |= predicate_bit(u64::from(guard));
+        let (number, is_inverted) = self.guard();
+        uses.read_predicate(PredicateOperand { number, is_uniform: self.encoding.has_uniform_guard, is_inverted });
         let widths = Widths::of(self);
         for operand in self.encoding.operands(self.word).filter(|operand| operand.shown.is_shown(self.word)) {
             self.add(&mut uses, operand.slot, widths);
@@ -372,7 +389,6 @@ impl Instruction {
         let word = self.word;
         let at = |low| word.bits(low, 8);
         let uniform_at = |low| word.bits(low, 6);
-        let predicate = |low| predicate_bit(word.bits(low, 3));
         match slot {
             Slot::Destination(64) => uses.write(at(64), widths.second_destination),
             Slot::Destination(low) => uses.write(at(low), widths.destination),
@@ -381,16 +397,16 @@ impl Instruction {
             Slot::IndexedConstant => uses.read(at(24), 1),
             Slot::UniformIndexedConstant => uses.read_uniform(uniform_at(24), 1),
             Slot::Address(form) => self.add_address(uses, form, widths.a),
-            Slot::Predicate(low) => uses.predicate_writes |= predicate(low),
-            Slot::PredicateSource(low) => uses.predicate_reads |= predicate(low),
-            Slot::InvertedPredicateSource(low) => uses.predicate_reads |= predicate_bit(word.bits(low, 3) ^ 7),
-            Slot::InvertedUniformPredicateSource(low) => {
-                uses.uniform_predicate_reads |= predicate_bit(word.bits(low, 3) ^ 7);
+            Slot::Predicate(_) | Slot::UniformPredicate(_) => {
+                self.written_predicate(&slot).into_iter().for_each(|predicate| uses.write_predicate(predicate));
             }
-            Slot::UniformPredicate(low) => uses.uniform_predicate_writes |= predicate(low),
-            Slot::UniformPredicateSource(low) => uses.uniform_predicate_reads |= predicate(low),
-            Slot::EitherPredicateSource if word.bit(67) => uses.uniform_predicate_reads |= predicate(68),
-            Slot::EitherPredicateSource => uses.predicate_reads |= predicate(68),
+            Slot::PredicateSource(_)
+            | Slot::UniformPredicateSource(_)
+            | Slot::InvertedPredicateSource(_)
+            | Slot::InvertedUniformPredicateSource(_)
+            | Slot::EitherPredicateSource => {
+                self.read_predicate(&slot).into_iter().for_each(|predicate| uses.read_predicate(predicate));
+            }
             Slot::AllPredicates => {
                 let masked = self.predicate_mask();
                 let is_read = self.opcode() == Opcode::P2r;

@@ -4,6 +4,7 @@
 //! `predicate(0)`, whether it is PT or not.
 
 use super::aspect::Aspect;
+use super::encoding::Modifier;
 use super::instruction::Instruction;
 use super::opcode::Opcode;
 use super::slot::{AddressForm, Place, Sign, Slot, SourceSlot, UNIFORM_FLAG};
@@ -142,10 +143,9 @@ impl Instruction {
 
     /// The text of a modifier; none where it says nothing.
     pub fn text(&self, aspect: Aspect) -> &'static str {
-        let modifier = self.encoding.modifiers.iter().find(|modifier| modifier.aspect == aspect);
-        match modifier {
+        match self.modifier(aspect) {
             Some(modifier) => modifier.text(self.word).unwrap_or_default(),
-            None => self.name_among_operands(aspect),
+            None => self.named_operand(aspect).map_or("", |(_, text)| text),
         }
     }
 
@@ -156,24 +156,25 @@ impl Instruction {
 
     /// The place of a modifier's text among those of its aspect; 1 for one that is there or not.
     pub fn value(&self, aspect: Aspect) -> u64 {
-        let modifier = self.encoding.modifiers.iter().find(|modifier| modifier.aspect == aspect);
-        modifier.map_or_else(|| self.value_among_operands(aspect), |modifier| modifier.value(self.word))
+        match self.modifier(aspect) {
+            Some(modifier) => modifier.value(self.word),
+            None => self.named_operand(aspect).map_or(0, |(value, _)| value),
+        }
     }
 
-    fn value_among_operands(&self, aspect: Aspect) -> u64 {
-        let value = self.slots().find_map(|slot| match slot {
-            Slot::Name(of, field, _) if of == aspect => Some(self.word.field(field)),
-            _ => None,
-        });
-        value.unwrap_or_default()
+    fn modifier(&self, aspect: Aspect) -> Option<&'static Modifier> {
+        self.encoding.modifiers.iter().find(|modifier| modifier.aspect == aspect)
     }
 
-    fn name_among_operands(&self, aspect: Aspect) -> &'static str {
-        let text = self.slots().find_map(|slot| match slot {
-            Slot::Name(of, field, names) if of == aspect => names.get(self.word.field(field) as usize).copied(),
+    /// What says something among the operands: its value and its text.
+    fn named_operand(&self, aspect: Aspect) -> Option<(u64, &'static str)> {
+        self.slots().find_map(|slot| match slot {
+            Slot::Name(of, field, names) if of == aspect => {
+                let value = self.word.field(field);
+                Some((value, names.get(value as usize).copied().unwrap_or_default()))
+            }
             _ => None,
-        });
-        text.unwrap_or_default()
+        })
     }
 
     /// A register that it writes.
@@ -186,9 +187,14 @@ impl Instruction {
         destinations.nth(number)
     }
 
-    /// A value that it reads: registers, numbers and constants alike.
+    /// The values that it reads: registers, numbers and constants alike.
+    pub fn sources(&self) -> impl Iterator<Item = SourceOperand> {
+        self.slots().filter_map(|slot| self.source_of(&slot))
+    }
+
+    /// One of them.
     pub fn source(&self, number: usize) -> Option<SourceOperand> {
-        self.slots().filter_map(|slot| self.source_of(&slot)).nth(number)
+        self.sources().nth(number)
     }
 
     fn source_of(&self, slot: &Slot) -> Option<SourceOperand> {
@@ -202,7 +208,7 @@ impl Instruction {
             Slot::Source(slot) => self.resolved(&slot)?,
             Slot::Number(field) => SourceOperand::number(word.field(field)),
             Slot::SignedNumber(field) => SourceOperand::number(word.signed(field.low, field.width) as u64),
-            Slot::Number2(low, high) => SourceOperand::number(word.field(low) | word.field(high) << low.width),
+            Slot::Number2(low, high) => SourceOperand::number(word.fields(low, high)),
             Slot::IndexedConstant => SourceOperand::plain(indexed(RegisterOperand::General(word.bits(24, 8) as u8))),
             Slot::UniformIndexedConstant => {
                 SourceOperand::plain(indexed(RegisterOperand::Uniform(word.bits(24, 6) as u8)))
@@ -248,32 +254,40 @@ impl Instruction {
 
     /// A predicate that it writes.
     pub fn predicate(&self, number: usize) -> Option<PredicateOperand> {
-        let mut written = self.slots().filter_map(|slot| match slot {
-            Slot::Predicate(low) => Some((low, false)),
-            Slot::UniformPredicate(low) => Some((low, true)),
-            _ => None,
-        });
-        let (low, is_uniform) = written.nth(number)?;
-        Some(PredicateOperand { number: self.word.bits(low, 3) as u8, is_uniform, is_inverted: false })
+        self.slots().filter_map(|slot| self.written_predicate(&slot)).nth(number)
     }
 
     /// A predicate that it reads, beside its guard.
     pub fn predicate_source(&self, number: usize) -> Option<PredicateOperand> {
+        self.slots().filter_map(|slot| self.read_predicate(&slot)).nth(number)
+    }
+
+    /// The predicate of a slot that has one to write.
+    pub(super) fn written_predicate(&self, slot: &Slot) -> Option<PredicateOperand> {
+        let (low, is_uniform) = match *slot {
+            Slot::Predicate(low) => (low, false),
+            Slot::UniformPredicate(low) => (low, true),
+            _ => return None,
+        };
+        Some(PredicateOperand { number: self.word.bits(low, 3) as u8, is_uniform, is_inverted: false })
+    }
+
+    /// The predicate of a slot that has one to read.
+    pub(super) fn read_predicate(&self, slot: &Slot) -> Option<PredicateOperand> {
         let word = self.word;
         let at = |low: u8, is_uniform: bool| PredicateOperand {
             number: word.bits(low, 3) as u8,
             is_uniform,
             is_inverted: word.bit(low + 3),
         };
-        let mut read = self.slots().filter_map(|slot| match slot {
-            Slot::PredicateSource(low) => Some(at(low, false)),
-            Slot::UniformPredicateSource(low) => Some(at(low, true)),
-            Slot::InvertedPredicateSource(low) => Some(at(low, false).with_number_inverted()),
-            Slot::InvertedUniformPredicateSource(low) => Some(at(low, true).with_number_inverted()),
-            Slot::EitherPredicateSource => Some(at(68, word.bit(67))),
-            _ => None,
-        });
-        read.nth(number)
+        Some(match *slot {
+            Slot::PredicateSource(low) => at(low, false),
+            Slot::UniformPredicateSource(low) => at(low, true),
+            Slot::InvertedPredicateSource(low) => at(low, false).with_number_inverted(),
+            Slot::InvertedUniformPredicateSource(low) => at(low, true).with_number_inverted(),
+            Slot::EitherPredicateSource => at(68, word.bit(67)),
+            _ => return None,
+        })
     }
 
     /// An address that it accesses.

@@ -50,6 +50,11 @@ impl Word {
         (self.0 >> field.low) as u64 & (u64::MAX >> (64 - field.width))
     }
 
+    /// The value of two fields, the lower half first.
+    pub const fn fields(self, low: Field, high: Field) -> u64 {
+        self.field(low) | self.field(high) << low.width
+    }
+
     /// The value of `width` bits from `low` on.
     pub const fn bits(self, low: u8, width: u8) -> u64 {
         self.field(Field::new(low, width))

@@ -125,7 +125,7 @@ impl Execution {
             warp_slots: 64,
             grid_id: 1,
             dynamic_shared_bytes: 0,
-            shared_bytes: program.resources().shared_bytes + program.resources().reserved_shared_bytes,
+            shared_bytes: program.resources().addressed_shared_bytes(program.resources().shared_bytes),
             grid_workspace: 0,
             parameters: Arc::from(parameters),
             constants: LaunchConstants::default(),

@@ -12,9 +12,14 @@ use proptest::prelude::*;
 
 const SM_70: &str = include_str!("sm_70.txt");
 const SM_75: &str = include_str!("sm_75.txt");
-const SM_80: &str = include_str!("sm_80.txt");
-const SM_89: &str = include_str!("sm_89.txt");
-const SM_90: &str = include_str!("sm_90.txt");
+/// The listings, by architecture.
+const LISTINGS: [(u32, &str); 5] = [
+    (70, SM_70),
+    (75, SM_75),
+    (80, include_str!("sm_80.txt")),
+    (89, include_str!("sm_89.txt")),
+    (90, include_str!("sm_90.txt")),
+];
 
 /// The words of a listing with their texts.
 fn listing(text: &str) -> impl Iterator<Item = (Word, &str)> {
@@ -28,7 +33,7 @@ fn listing(text: &str) -> impl Iterator<Item = (Word, &str)> {
 
 #[test]
 fn words_have_the_texts_of_the_listings() {
-    for (architecture, text) in [(70, SM_70), (75, SM_75), (80, SM_80), (89, SM_89), (90, SM_90)] {
+    for (architecture, text) in LISTINGS {
         let mut wrong = Vec::new();
         for (word, expected) in listing(text) {
             match sass::decode(word, 0, architecture) {

@@ -1,6 +1,6 @@
 //! The manifest of encodings: the encodings of the tables, and the forms that the lowering takes.
 
-use super::{SM_70, SM_75, SM_80, SM_89, SM_90, listing};
+use super::{LISTINGS, listing};
 use balar_isa::machine::{MachineCode, lower};
 use balar_isa::sass::{self, Encoding, Word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ fn form((architecture, word): Sample, encodings: &[&Encoding]) -> Option<Form> {
 /// Words of every form: those of the listings, and words that are made of other forms of the same encoding.
 fn samples(encodings: &[&Encoding]) -> BTreeMap<Form, Vec<Sample>> {
     let mut samples: BTreeMap<Form, Vec<Sample>> = BTreeMap::new();
-    for (architecture, text) in [(70, SM_70), (75, SM_75), (80, SM_80), (89, SM_89), (90, SM_90)] {
+    for (architecture, text) in LISTINGS {
         for (word, _) in listing(text) {
             let sample = (architecture, word);
             samples.entry(form(sample, encodings).expect("it is decoded")).or_default().push(sample);

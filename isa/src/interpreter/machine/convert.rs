@@ -37,8 +37,8 @@ impl Body for ConvertPart {
     }
 }
 
-/// Two singles, or the halves of the first register, to two bytes, the first one above the second, below a half of a third register: the immediate is a packed
-/// [`Conversion`], `offset` the first bit of that half.
+/// Two singles, or the halves of the first register, to two bytes, the first one above the second, below a half of a third register: the
+/// immediate is a packed [`Conversion`], `offset` the first bit of that half.
 pub(crate) struct ConvertPairBelow;
 
 impl Body for ConvertPairBelow {

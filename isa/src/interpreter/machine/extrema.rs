@@ -2,7 +2,6 @@
 
 use crate::interpreter::bodies::Body;
 use crate::interpreter::registers::{Lane, Registers};
-
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, SINK_PREDICATE};
 

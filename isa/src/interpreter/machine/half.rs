@@ -117,7 +117,6 @@ impl<const OPERATION: u8, T: Format> Body for HalfArithmetic<OPERATION, T> {
     }
 }
 
-/// The lanes in which the comparison of the halves is true, lower and upper.
 /// `HMNMX2`: the lesser of each half's two values where the predicate is true, elsewhere the greater one. `offset` is an
 /// [`extremum_mode`].
 pub(crate) struct HalfExtremum<T>(PhantomData<T>);
@@ -144,6 +143,7 @@ impl<T: Format> Body for HalfExtremum<T> {
     }
 }
 
+/// The lanes in which the comparison of the halves is true, lower and upper.
 #[inline(always)]
 fn compare<T: Format>(instruction: &Instruction, registers: &Registers, constants: &[Row]) -> [u32; 2] {
     let rows = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));

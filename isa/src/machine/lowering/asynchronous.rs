@@ -1,12 +1,13 @@
 //! Copies from device to shared memory that go on while the warp does: `LDGSTS`, and what waits for it.
 
-use super::operands::{Operands, predicate_source};
+use super::memory::size_of;
+use super::operands::Operands;
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
 use crate::mbarrier::BarrierOperation;
 use crate::operation::operand::Source;
-use crate::operation::{Kind, MemoryForm, UniformAddress};
-use crate::sass::{self, Address, Aspect, Opcode};
+use crate::operation::{Kind, MemoryForm};
+use crate::sass::{self, Aspect, Opcode};
 
 impl Pending {
     pub(super) fn asynchronous(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
@@ -25,42 +26,30 @@ impl Pending {
     fn copy(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         let [to, from] = [0, 1].map(|number| sass.address_operand(number));
         let (to, from) = to.zip(from).ok_or(NO_SUCH_OPERAND)?;
-        let bytes = match sass.text(Aspect::Size) {
-            ".64" => 8,
-            ".128" => 16,
-            _ => 4,
-        };
-        let (slot, flip) = predicate_source(sass.predicate_source(0));
+        let (each, elements, _) = size_of(sass);
+        let bytes = each * elements;
+        self.condition(sass);
         // A copy knows the lanes that read nothing.
-        (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, !flip);
+        self.instruction.predicate_flips[0] = !self.instruction.predicate_flips[0];
         self.instruction.kind = if sass.has(Aspect::ZeroFill) { Kind::CopyPart } else { Kind::Copy };
         self.instruction.offset = from.offset;
         self.instruction.immediate = to.offset as u32;
         self.instruction.sources = [
             operands.register(from.register),
             operands.register(to.register),
-            operands.number(bytes),
+            operands.number(bytes.into()),
             to.uniform.map_or(Source(Source::CONSTANT), |register| operands.uniform(register)),
             Source(Source::CONSTANT),
         ];
         self.instruction.memory = MemoryForm {
             space: None,
             cache: if sass.has(Aspect::Bypass) { CacheOperator::L2Only } else { CacheOperator::All },
-            element_bytes: bytes as u8,
+            element_bytes: bytes,
             pairs: true,
             ..MemoryForm::NONE
         };
-        self.add_uniform(&from, operands);
+        self.add_uniform(&from, true, operands);
         Ok(())
-    }
-
-    /// Adds the uniform registers of an address of 64 bits.
-    fn add_uniform(&mut self, address: &Address, operands: &Operands) {
-        if let Some(uniform) = address.uniform {
-            self.instruction.memory.uniform = UniformAddress::Pair;
-            self.instruction.memory.short_address = address.adds_wide != Some(true);
-            self.instruction.operand_list = operands.uniform(uniform).0;
-        }
     }
 
     /// `ARRIVES.LDGSTSBAR`: the lanes arrive at a barrier when their copies so far have come. Code itself counts the arrivals in.
@@ -83,10 +72,7 @@ impl Pending {
             operation: AtomicOperation::Barrier(BarrierOperation::ArriveOfAmpere),
             ..MemoryForm::NONE
         };
-        if let Some(uniform) = address.uniform {
-            self.instruction.memory.uniform = UniformAddress::Short;
-            self.instruction.operand_list = operands.uniform(uniform).0;
-        }
+        self.add_uniform(&address, false, operands);
         Ok(())
     }
 }

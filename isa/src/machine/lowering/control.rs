@@ -42,10 +42,7 @@ impl Pending {
             O::Warpsync => {
                 self.only_condition_of(sass)?;
                 // The lanes of a mask, or all. Those that a collective operation brings together run on together, too.
-                self.instruction.sources[3] = match sass.source(0) {
-                    Some(mask) => operands.read(mask)?,
-                    None => operands.number(u32::MAX),
-                };
+                self.instruction.sources[3] = asked_lanes(sass, operands)?;
                 self.instruction.kind = Kind::WarpBarrier;
                 Ok(())
             }
@@ -200,8 +197,8 @@ impl Pending {
     }
 }
 
-/// The lanes that a branch asks about: those of a uniform register, or all.
-fn asked_lanes(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
+/// The lanes that an instruction asks about: those of its first source, or all.
+pub(super) fn asked_lanes(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
     match sass.source(0) {
         None => Ok(operands.number(u32::MAX)),
         Some(mask) if !mask.is_negated => operands.read(mask),

@@ -99,6 +99,8 @@ impl Pending {
             is_integral: false,
             is_packed: packing.starts_with(".UNPACK_B"),
         };
+        // The first bit of the half of a source that is used.
+        let half = |number: usize| 16 * sass.source(number).map_or(0, |source| source.part) as i64;
         match packing {
             "" => {
                 self.take(sass, operands, 2)?;
@@ -110,26 +112,24 @@ impl Pending {
             }
             ".UNPACK_B" => {
                 self.take(sass, operands, 1)?;
-                self.instruction.offset = 16 * sass.source(0).map_or(0, |source| source.part) as i64;
+                self.instruction.offset = half(0);
                 self.run(functions::<UnpackPair>(), conversion.pack())
             }
             ".MERGE_C" if conversion.to.bits() == 16 => {
                 self.take(sass, operands, 2)?;
-                self.instruction.offset = 16 * sass.source(1).map_or(0, |source| source.part) as i64;
+                self.instruction.offset = half(1);
                 self.run(functions::<ConvertBelow>(), conversion.pack())
             }
             ".UNPACK_B_MERGE_C" => {
                 // Both values are in one register.
                 self.take(sass, operands, 2)?;
                 self.instruction.sources[2] = self.instruction.sources[1];
-                let part = sass.source(1).map_or(0, |source| source.part);
-                self.instruction.offset = 16 * part as i64;
+                self.instruction.offset = half(1);
                 self.run(functions::<ConvertPairBelow>(), conversion.pack())
             }
             ".PACK_AB_MERGE_C" => {
                 self.take(sass, operands, 3)?;
-                let part = sass.source(2).map_or(0, |source| source.part);
-                self.instruction.offset = 16 * part as i64;
+                self.instruction.offset = half(2);
                 self.run(functions::<ConvertPairBelow>(), conversion.pack())
             }
             other => Err(format!("a conversion that packs as {other}")),

@@ -1,5 +1,6 @@
 //! Exchanges between lanes and predicates, and special registers.
 
+use super::control::asked_lanes;
 use super::operands::{Operands, predicate_destination, predicate_source, uniform_predicate};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::*;
@@ -10,7 +11,7 @@ use crate::interpreter::registers::special;
 use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::operation::{Kind, counter};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
-use crate::sass::{self, Aspect, Location, Opcode, RegisterOperand, ZERO_UNIFORM_REGISTER};
+use crate::sass::{self, Aspect, Opcode};
 
 impl Pending {
     pub(super) fn exchange(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
@@ -51,19 +52,8 @@ impl Pending {
             O::Elect => {
                 self.condition(sass);
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
-                self.instruction.sources[0] = match sass.source(0) {
-                    // The lanes of a mask, or all others.
-                    Some(mask) if mask.is_negated => {
-                        let is_zero =
-                            mask.location == Location::Register(RegisterOperand::Uniform(ZERO_UNIFORM_REGISTER));
-                        if !is_zero {
-                            return Err("a choice among the lanes that a uniform register does not have".to_owned());
-                        }
-                        operands.number(u32::MAX)
-                    }
-                    Some(mask) => operands.read(mask)?,
-                    None => operands.number(u32::MAX),
-                };
+                self.instruction.sources[0] =
+                    asked_lanes(sass, operands).map_err(|lanes| format!("a choice among {lanes}"))?;
                 self.run(functions::<ElectAmong>(), 0)
             }
             O::Redux => {

@@ -1,7 +1,7 @@
 //! Single and double precision, and the special-function unit.
 
-use super::operands::{Operands, predicate_destination, sign_of};
-use super::{Lowered, NO_SUCH_OPERAND, Pending};
+use super::operands::{Operands, predicate_destination};
+use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::floating_point::directed::*;
 use crate::interpreter::floating_point::float::*;
@@ -56,6 +56,16 @@ pub(super) fn rounding_of(sass: &sass::Instruction) -> u32 {
         ".RZ" | ".TRUNC" => rounding::ZERO,
         _ => rounding::NEAREST,
     }
+}
+
+/// The [`extremum_mode`] that the modifiers of a minimum or maximum say.
+pub(super) fn mode_of_extremum(sass: &sass::Instruction) -> u32 {
+    let modes = [
+        (Aspect::Flush, extremum_mode::FLUSH),
+        (Aspect::Nan, extremum_mode::NAN),
+        (Aspect::ExclusiveSign, extremum_mode::XOR_SIGN),
+    ];
+    modes.iter().filter(|(aspect, _)| sass.has(*aspect)).fold(0, |mode, (_, flag)| mode | flag)
 }
 
 impl Pending {
@@ -138,12 +148,7 @@ impl Pending {
 
     /// Takes the first sources of an instruction, of 64 bits, with their signs.
     fn take_wide(&mut self, sass: &sass::Instruction, operands: &mut Operands, count: usize) -> Lowered<()> {
-        for number in 0..count {
-            let source = sass.source(number).ok_or(NO_SUCH_OPERAND)?;
-            self.instruction.sources[number] = operands.read_wide(source)?;
-            self.instruction.signs |= sign_of(source, number);
-        }
-        Ok(())
+        self.take_by(Operands::read_wide, sass, operands, count)
     }
 
     fn single_arithmetic(&mut self, sass: &sass::Instruction) -> Lowered<()> {
@@ -194,13 +199,7 @@ impl Pending {
         self.take(sass, operands, 2)?;
         self.condition(sass);
         if sass.has(Aspect::Nan) || sass.has(Aspect::ExclusiveSign) {
-            let modes = [
-                (Aspect::Flush, extremum_mode::FLUSH),
-                (Aspect::Nan, extremum_mode::NAN),
-                (Aspect::ExclusiveSign, extremum_mode::XOR_SIGN),
-            ];
-            self.instruction.immediate =
-                modes.iter().filter(|(aspect, _)| sass.has(*aspect)).fold(0, |mode, (_, flag)| mode | flag);
+            self.instruction.immediate = mode_of_extremum(sass);
             return self.finish(functions::<ExtremumF32>());
         }
         let flush = sass.has(Aspect::Flush);

@@ -1,10 +1,11 @@
 //! Half precision.
 
+use super::float::mode_of_extremum;
 use super::operands::Operands;
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::floating_point::half_arithmetic::{
-    AddHalf, Brain, F16, FusedBrain, FusedHalf, HalfPair, MultiplyHalf, extremum_mode, half_mode,
+    AddHalf, Brain, F16, FusedBrain, FusedHalf, HalfPair, MultiplyHalf, half_mode,
 };
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
@@ -99,13 +100,7 @@ impl Pending {
             return Err("the lesser of two halves as a single".to_owned());
         }
         self.condition(sass);
-        let modes = [
-            (Aspect::Flush, extremum_mode::FLUSH),
-            (Aspect::Nan, extremum_mode::NAN),
-            (Aspect::ExclusiveSign, extremum_mode::XOR_SIGN),
-        ];
-        let mode = modes.iter().filter(|(aspect, _)| sass.has(*aspect)).fold(0, |mode, (_, flag)| mode | flag);
-        self.instruction.offset = i64::from(mode);
+        self.instruction.offset = i64::from(mode_of_extremum(sass));
         match is_brain(sass) {
             true => self.run(functions::<HalfExtremum<Brain>>(), choices),
             false => self.run(functions::<HalfExtremum<F16>>(), choices),

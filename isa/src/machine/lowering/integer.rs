@@ -249,11 +249,7 @@ impl Pending {
         if sass.has(Aspect::Carry) || self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
             return Err("a sum of 64 bits with carries".to_owned());
         }
-        for number in 0..3 {
-            let source = sass.source(number).ok_or(NO_SUCH_OPERAND)?;
-            self.instruction.sources[number] = operands.read_extended(source)?;
-            self.instruction.signs |= sign_of(source, number);
-        }
+        self.take_by(Operands::read_extended, sass, operands, 3)?;
         self.run(functions::<AddPairs>(), 0)
     }
 

@@ -12,7 +12,7 @@ use crate::mbarrier::BarrierOperation;
 use crate::operation::operand::SINK_PREDICATE;
 use crate::operation::{Kind, MemoryForm, UniformAddress};
 use crate::program::timing::{LatencyClass, Pipe};
-use crate::sass::{self, Aspect, Location, Opcode};
+use crate::sass::{self, Address, Aspect, Location, Opcode};
 
 impl Pending {
     pub(super) fn memory(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
@@ -70,15 +70,21 @@ impl Pending {
             };
         }
         form.short_address = !is_wide;
+        form.scale = address.scale;
+        self.add_uniform(&address, is_wide, operands);
+        self.instruction.sources[0] = operands.register(address.register);
+        self.instruction.offset = address.offset;
+        Ok(())
+    }
+
+    /// Adds the uniform register of an address, or the pair of one of 64 bits.
+    pub(super) fn add_uniform(&mut self, address: &Address, is_wide: bool, operands: &Operands) {
         if let Some(uniform) = address.uniform {
+            let form = &mut self.instruction.memory;
             form.uniform = if is_wide { UniformAddress::Pair } else { UniformAddress::Short };
             form.short_address = !is_wide || address.adds_wide != Some(true);
             self.instruction.operand_list = operands.uniform(uniform).0;
         }
-        form.scale = address.scale;
-        self.instruction.sources[0] = operands.register(address.register);
-        self.instruction.offset = address.offset;
-        Ok(())
     }
 
     /// Bytes of an access: a register for each four.

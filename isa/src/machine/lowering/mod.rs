@@ -34,7 +34,7 @@ use crate::operation::*;
 use crate::program::parts::SharedCode;
 use crate::program::timing::{ConstantLine, CountedWait, Dependencies, IssueControl, LatencyClass, Timing};
 use crate::program::{Calls, Program};
-use crate::sass::{self, ControlWord, Opcode, Word};
+use crate::sass::{self, ControlWord, Opcode, SourceOperand, Word};
 use operands::{Operands, predicate_destination, predicate_source, sign_of};
 use std::sync::Arc;
 
@@ -390,9 +390,20 @@ impl Pending {
 
     /// Takes the first sources of an instruction, with their signs.
     fn take(&mut self, sass: &sass::Instruction, operands: &mut Operands, count: usize) -> Lowered<()> {
+        self.take_by(Operands::read, sass, operands, count)
+    }
+
+    /// The same, each read in this way.
+    fn take_by(
+        &mut self,
+        read: fn(&mut Operands, SourceOperand) -> Lowered<Source>,
+        sass: &sass::Instruction,
+        operands: &mut Operands,
+        count: usize,
+    ) -> Lowered<()> {
         for number in 0..count {
             let source = sass.source(number).ok_or(NO_SUCH_OPERAND)?;
-            self.instruction.sources[number] = operands.read(source)?;
+            self.instruction.sources[number] = read(operands, source)?;
             self.instruction.signs |= sign_of(source, number);
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Pending {
             }
             _ => {}
         }
-        if (0..3).filter_map(|number| sass.source(number)).any(|matrix| matrix.is_negated || matrix.is_absolute) {
+        if sass.sources().take(3).any(|matrix| matrix.is_negated || matrix.is_absolute) {
             return Err("a negated matrix".to_owned());
         }
         // The third source is the accumulator; sparse products have further ones.

@@ -31,12 +31,12 @@ fn geometry(sass: &sass::Instruction) -> Lowered<Geometry> {
 
 /// The numbers among the operands: of the bank and the word of a constant that has a handle, then of components.
 fn numbers(sass: &sass::Instruction) -> Vec<u32> {
-    (0..).map_while(|number| sass.source(number)).filter_map(|source| source.immediate()).collect()
+    sass.sources().filter_map(|source| source.immediate()).collect()
 }
 
 /// The general registers among the sources, RZ included.
 fn registers(sass: &sass::Instruction) -> Vec<u8> {
-    (0..).map_while(|number| sass.source(number)).filter_map(|source| source.register()).collect()
+    sass.sources().filter_map(|source| source.register()).collect()
 }
 
 fn is_uniform(location: Location) -> bool {
@@ -65,7 +65,7 @@ impl Pending {
         if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
             return Err("a texture whose pages may be absent".to_owned());
         }
-        if (0..).map_while(|number| sass.source(number)).any(|source| is_uniform(source.location)) {
+        if sass.sources().any(|source| is_uniform(source.location)) {
             return Err("a handle in a bank that a uniform register describes".to_owned());
         }
         match sass.opcode() {
@@ -107,11 +107,7 @@ impl Pending {
         let count = geometry.coordinates() as u8;
         let is_bindless = sass.has(Aspect::Bindless);
         let [ra, rb] = registers(sass)[..] else { return Err(NO_SUCH_OPERAND.to_owned()) };
-        let level = match sass.text(Aspect::Level) {
-            ".LB" | ".LL" | ".LC" => 1,
-            ".LB.LC" => 2,
-            _ => 0,
-        };
+        let level = sass.level_operands();
         let handle_place = u8::from(is_bindless);
         let split = match (is_gradient, sass.has(Aspect::Scalars)) {
             (true, _) => u8::MAX,

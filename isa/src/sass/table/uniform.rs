@@ -36,41 +36,25 @@ const IS_UNIFORM: &[(Field, u64)] = &[(Field::new(91, 1), 1)];
 /// Where others have a predicate that they write.
 const NO_PREDICATE: &[(Field, u64)] = &[(Field::new(81, 3), 7)];
 
+/// The operands of a sum of three with carries.
+const SUMMED: &[Operand] = &[
+    UD,
+    UPD_IF_ANY,
+    UPD2_IF_ANY,
+    CARRIED_A,
+    CARRIED_B,
+    CARRIED_C,
+    UPS.shown(Shown::If(74)),
+    UPS2.shown(Shown::If(74)),
+];
+
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::Uldc, &[0xab9], &[SIZE_TO_64], &[UD, at(Slot::Constant)]),
     Encoding::uniform(Opcode::Uldc, &[0xabb], &[SIZE_TO_64], &[UD, at(Slot::UniformIndexedConstant)]),
-    Encoding::uniform(
-        Opcode::Uiadd3,
-        uniform_forms!(0x090),
-        &[CARRY],
-        &[
-            UD,
-            UPD_IF_ANY,
-            UPD2_IF_ANY,
-            CARRIED_A,
-            CARRIED_B,
-            CARRIED_C,
-            UPS.shown(Shown::If(74)),
-            UPS2.shown(Shown::If(74)),
-        ],
-    ),
+    Encoding::uniform(Opcode::Uiadd3, uniform_forms!(0x090), &[CARRY], SUMMED),
     // Pairs of registers.
-    Encoding::uniform(
-        Opcode::Uiadd3,
-        &[0x297, 0x897],
-        &[function(Aspect::Wide, |_| Some(".64"), 0), CARRY],
-        &[
-            UD,
-            UPD_IF_ANY,
-            UPD2_IF_ANY,
-            CARRIED_A,
-            CARRIED_B,
-            CARRIED_C,
-            UPS.shown(Shown::If(74)),
-            UPS2.shown(Shown::If(74)),
-        ],
-    )
-    .since(80),
+    Encoding::uniform(Opcode::Uiadd3, &[0x297, 0x897], &[function(Aspect::Wide, |_| Some(".64"), 0), CARRY], SUMMED)
+        .since(80),
     Encoding::uniform(Opcode::Umov, &[0x882, 0xc82], &[], &[UD, BITS_B]),
     Encoding::uniform(
         Opcode::Uimad,

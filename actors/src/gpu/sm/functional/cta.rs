@@ -62,7 +62,7 @@ impl FunctionalCta {
         cta: [u32; 3],
         constants: &LaunchConstants,
     ) {
-        let shared_bytes = launch.shared_bytes.saturating_add(program.resources().reserved_shared_bytes);
+        let shared_bytes = program.resources().addressed_shared_bytes(launch.shared_bytes);
         self.slot.start(Arc::clone(launch), cta, shared_bytes);
         self.slot.constants = constants.clone();
         let warps = launch.warps_per_cta();

@@ -31,7 +31,7 @@ impl<P: Profile> Warps<P> {
         constants: LaunchConstants,
     ) -> WarpSet {
         let Place { sm, sm_count, slot } = place;
-        let shared_bytes = launch.shared_bytes.saturating_add(program.resources().reserved_shared_bytes);
+        let shared_bytes = program.resources().addressed_shared_bytes(launch.shared_bytes);
         self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, shared_bytes);
         self.ctas[usize::from(slot)].constants = constants.clone();
         let party = self.parties.enter(launch.id);
