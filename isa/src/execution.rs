@@ -231,6 +231,11 @@ pub trait LaneMemory {
         let _ = access;
     }
 
+    /// The CTA's shared memory from its offset 0 on: units beside the cores (tensor cores, bulk copies) read and write many bytes at once.
+    fn shared(&mut self) -> &mut [u8] {
+        &mut []
+    }
+
     /// A call of the device runtime by the lanes of a mask, in lane order. Its results go to `results.low`; if the answer is `Deferred`,
     /// the results come later, as the results of an atomic do.
     fn system_call(

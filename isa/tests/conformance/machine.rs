@@ -77,6 +77,10 @@ impl LaneMemory for Machine {
         Ok(AtomicCompletion::Now)
     }
 
+    fn shared(&mut self) -> &mut [u8] {
+        &mut self.shared
+    }
+
     fn image(&mut self, handle: u64) -> Option<Image> {
         self.images.iter().find(|(known, _)| *known == handle).map(|(_, image)| *image)
     }

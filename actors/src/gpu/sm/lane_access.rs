@@ -74,6 +74,10 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
         self.further.push(access.clone());
     }
 
+    fn shared(&mut self) -> &mut [u8] {
+        self.shared
+    }
+
     fn system_call(
         &mut self,
         call: SystemCall,
