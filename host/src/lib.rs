@@ -20,6 +20,7 @@ pub mod tunnel;
 
 pub use balar_protocol::CtaNeeds;
 pub use balar_protocol::statistics::Verification;
+pub use balar_protocol::tensor_map;
 pub use balar_protocol::texture::{AddressMode, ChannelKind};
 pub use bytes::{Bytes, zeroed};
 pub use call::{Call, CallFailure, CallResult};

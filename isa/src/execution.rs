@@ -187,6 +187,16 @@ pub enum MemoryProblem {
     },
 }
 
+impl MemoryProblem {
+    /// The problem of an access that was made for one lane, as one of this lane.
+    pub fn of_lane(self, lane: usize) -> MemoryProblem {
+        match self {
+            MemoryProblem::Fault { cause, .. } => MemoryProblem::Fault { lane: lane as u8, cause },
+            MemoryProblem::Later => MemoryProblem::Later,
+        }
+    }
+}
+
 /// When an atomic's old values are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtomicCompletion {
@@ -304,6 +314,29 @@ pub struct BarrierArrival {
     pub predicate: u32,
 }
 
+/// A copy of many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkCopy {
+    /// Who is told when it is done.
+    pub end: BulkEnd,
+    /// Its bytes.
+    pub bytes: u32,
+}
+
+/// Who is told when a copy of many bytes is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BulkEnd {
+    /// The `mbarrier` object at this offset of shared memory: its phase waits for as many bytes fewer.
+    Barrier {
+        /// The offset.
+        address: u32,
+    },
+    /// The warp, with its group of such copies.
+    Group,
+    /// Nobody.
+    Nothing,
+}
+
 /// The result of a step, for the SM to time. The program counter has moved on unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -355,6 +388,16 @@ pub enum Effect {
     },
     /// When the copies so far have come, the lanes of the access arrive at the `mbarrier` objects at its addresses.
     CopyArrive(BarrierOperation),
+    /// A unit beside the cores copies many bytes. The step's access, and those that it touched, are the ones to device memory; its mask is
+    /// empty where there are none.
+    Bulk(BulkCopy),
+    /// The copies of many bytes out of shared memory since the last commit are a group (`cp.async.bulk.commit_group`).
+    BulkCommit,
+    /// The lanes wait until at most that many of the latest such groups are under way.
+    BulkWait {
+        /// The groups.
+        groups: u32,
+    },
     /// Nothing happened: repeat the step in the next window.
     Retry,
     /// The warp cannot go on.

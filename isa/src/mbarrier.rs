@@ -1,12 +1,13 @@
 //! `mbarrier` objects: 64 bits in shared memory that count arrivals and bytes under way, phase by phase.
 //!
-//! PTX leaves the format open. The simulator's format is:
+//! PTX leaves the format open; machine code of Hopper makes objects and takes states apart itself, which tells where its counts are (own
+//! finding; where the bytes are counted no code sees: the bits that are left). Programs of PTX have the same format:
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 19 | arrivals that the current phase still waits for |
-//! | 20 to 39 | arrivals that the next phase will wait for |
-//! | 40 to 60 | bytes that the current phase still waits for (tx-count), in two's complement |
+//! | 1 to 20 | arrivals that the next phase will wait for, taken from 2^20 |
+//! | 21 to 42 | bytes that the current phase still waits for (tx-count), in two's complement |
+//! | 43 to 62 | arrivals that the current phase still waits for, taken from 2^20 |
 //! | 63 | parity of the current phase: 0 in the first |
 //!
 //! A phase is complete once it waits neither for arrivals nor for bytes; the next phase begins at once. An arrival returns the object
@@ -35,38 +36,70 @@ pub enum BarrierOperation {
 }
 
 const COUNT: u64 = (1 << 20) - 1;
-const NEXT_SHIFT: u32 = 20;
-const BYTES_SHIFT: u32 = 40;
-const BYTES: u64 = (1 << 21) - 1;
+const NEXT_SHIFT: u32 = 1;
+const BYTES_SHIFT: u32 = 21;
+const BYTES: u64 = (1 << 22) - 1;
+const PENDING_SHIFT: u32 = 43;
 const PHASE: u64 = 1 << 63;
+
+/// A count of arrivals as it is stored, and back.
+const fn taken_from_all(count: u64) -> u64 {
+    count.wrapping_neg() & COUNT
+}
+
+/// The counts of an object.
+struct Counts {
+    pending: u64,
+    next: u64,
+    bytes: u64,
+    phase: u64,
+}
+
+impl Counts {
+    const fn of(object: u64) -> Counts {
+        Counts {
+            pending: taken_from_all(object >> PENDING_SHIFT),
+            next: taken_from_all(object >> NEXT_SHIFT),
+            bytes: object >> BYTES_SHIFT & BYTES,
+            phase: object & PHASE,
+        }
+    }
+
+    const fn object(&self) -> u64 {
+        taken_from_all(self.pending) << PENDING_SHIFT
+            | taken_from_all(self.next) << NEXT_SHIFT
+            | (self.bytes & BYTES) << BYTES_SHIFT
+            | self.phase
+    }
+}
 
 /// The object after an operation.
 pub fn update(operation: BarrierOperation, object: u64, operand: u64, replacement: u64) -> u64 {
-    let phase = object & PHASE;
-    let mut pending = object & COUNT;
-    let mut next = object >> NEXT_SHIFT & COUNT;
-    let mut bytes = object >> BYTES_SHIFT & BYTES;
+    let mut counts = Counts::of(object);
     match operation {
+        BarrierOperation::Initialize if operand == 0 => return 0,
         BarrierOperation::Initialize => {
-            let count = operand & COUNT;
-            return count | count << NEXT_SHIFT;
+            return Counts { pending: operand, next: operand, bytes: 0, phase: 0 }.object();
         }
         BarrierOperation::Arrive | BarrierOperation::ArriveDrop => {
             if operation == BarrierOperation::ArriveDrop {
-                next = next.wrapping_sub(operand) & COUNT;
+                counts.next = counts.next.wrapping_sub(operand) & COUNT;
             }
-            bytes = bytes.wrapping_add(replacement) & BYTES;
-            pending = pending.wrapping_sub(operand) & COUNT;
+            counts.bytes = counts.bytes.wrapping_add(replacement) & BYTES;
+            counts.pending = counts.pending.wrapping_sub(operand) & COUNT;
         }
-        BarrierOperation::Expect => bytes = bytes.wrapping_add(operand) & BYTES,
-        BarrierOperation::Complete => bytes = bytes.wrapping_sub(operand) & BYTES,
+        BarrierOperation::Expect => counts.bytes = counts.bytes.wrapping_add(operand) & BYTES,
+        BarrierOperation::Complete => counts.bytes = counts.bytes.wrapping_sub(operand) & BYTES,
         BarrierOperation::ArriveOfAmpere => return arrive_of_ampere(object),
-        BarrierOperation::Pend => return object & !COUNT | pending.wrapping_add(1) & COUNT,
+        BarrierOperation::Pend => {
+            counts.pending = counts.pending.wrapping_add(1) & COUNT;
+            return counts.object();
+        }
     }
-    if pending == 0 && bytes == 0 {
-        return next | next << NEXT_SHIFT | phase ^ PHASE;
+    if counts.pending == 0 && counts.bytes == 0 {
+        counts = Counts { pending: counts.next, next: counts.next, bytes: 0, phase: counts.phase ^ PHASE };
     }
-    pending | next << NEXT_SHIFT | bytes << BYTES_SHIFT | phase
+    counts.object()
 }
 
 /// The object after an arrival, in the format that machine code of Ampere gives it (own finding from the code that makes and asks objects).
@@ -82,7 +115,7 @@ fn arrive_of_ampere(object: u64) -> u64 {
 
 /// Arrivals that the phase of a state still waited for.
 pub const fn pending_count(state: u64) -> u32 {
-    (state & COUNT) as u32
+    Counts::of(state).pending as u32
 }
 
 /// Whether the phase of a state, or the phase of a parity given as bit 63, is complete.
@@ -116,6 +149,16 @@ mod tests {
         assert_eq!(arrive(arrive(arrive(arrive(first)))), first);
         // One arrival fewer from the next phase on.
         assert_eq!(arrive(arrive(first + 1)), 0xffff_ffff_3fff_ffff);
+    }
+
+    #[test]
+    fn objects_are_those_that_machine_code_of_hopper_makes() {
+        // What its code stores for `mbarrier.init` of 5, and how it finds the arrivals that a state waits for.
+        let object = run(&[(Initialize, 5, 0)]);
+        let less = (1 << 20) - 5;
+        assert_eq!(object, less << 1 | less << 11 << 32);
+        let state = update(Arrive, object, 2, 0);
+        assert_eq!((1 << 20) - (state >> 32 >> 11 & 0xf_ffff), 3);
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod operand;
 use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space, SystemCall};
 use crate::interpreter::registers::Registers;
 use crate::texture::{Bounds, Geometry};
+use balar_protocol::tensor_map::Field;
 pub(crate) use operand::*;
 
 /// Computes registers from registers in the lanes of a mask.
@@ -78,6 +79,18 @@ pub(crate) enum Kind {
     CopyArrive,
     /// Asks whether a phase of an `mbarrier` object is complete: `immediate` is a `barrier_test`.
     BarrierTest,
+    /// Has a unit beside the cores copy many bytes. Its operand list is that of [`bulk_operand`]; `memory` has the type and the operation of a
+    /// reduction, and which addresses have 64 bits.
+    Bulk(BulkForm),
+    /// Makes a group of the copies of many bytes out of shared memory since the last.
+    BulkCommit,
+    /// Waits for them: `immediate` is the number of groups that may be under way.
+    BulkWait,
+    /// Replaces a field of a tensor map: the first source is the map's address, the second one the new value, of 64 bits where `wide[1]`.
+    ReplaceField(Field),
+    /// Copies a tensor map from shared to device memory: the second source, of 64 bits where `wide[1]`, and `immediate` are the place in shared
+    /// memory; each lane copies a word.
+    CopyTensorMap,
     /// Ends the kernel with an error.
     Trap,
     /// Machine code: places of lanes.
@@ -166,6 +179,56 @@ impl ImageForm {
     }
 }
 
+/// A copy of many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BulkForm {
+    pub operation: BulkOperation,
+    /// The dimensions of the tensor that it copies a box of; 0 where it copies bytes.
+    pub dimensions: u8,
+    /// The box is one of a convolution.
+    pub is_convolution: bool,
+    /// It goes to several CTAs.
+    pub is_multicast: bool,
+}
+
+/// Where a copy of many bytes goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkOperation {
+    /// From device to shared memory; a barrier there is told.
+    Load,
+    /// From shared to device memory, in a group.
+    Store,
+    /// The same, where values are combined with those in memory.
+    Reduce,
+    /// From shared memory to that of another CTA of the cluster, whose barrier is told.
+    Send,
+    /// The same, where values are combined.
+    SendReduce,
+    /// Into the L2.
+    Prefetch,
+}
+
+/// The operands of a copy of many bytes, by their places in its list. Machine code has no offsets, bytes in units of 16, and numbers of a
+/// convolution and the mask of the CTAs together in one register.
+pub(crate) mod bulk_operand {
+    /// The address in shared memory, and a number that is added to it.
+    pub const SHARED: usize = 0;
+    /// The address of the barrier, and a number that is added.
+    pub const BARRIER: usize = 2;
+    /// The address in device memory, of the tensor map, or of the source in shared memory; and a number that is added.
+    pub const OTHER: usize = 4;
+    /// How many bytes.
+    pub const BYTES: usize = 6;
+    /// The five coordinates.
+    pub const COORDINATES: usize = 7;
+    /// What is added to the pixels of a convolution: three numbers.
+    pub const OFFSETS: usize = 12;
+    /// The mask of the CTAs.
+    pub const CTAS: usize = 15;
+    /// How many there are.
+    pub const COUNT: usize = 16;
+}
+
 /// No copy may be under way, in a group or not.
 pub(crate) const ALL_COPIES: u32 = u32::MAX;
 
@@ -175,6 +238,8 @@ pub(crate) mod barrier_test {
     pub const PARITY: u32 = 1;
     /// `try_wait`.
     pub const SUSPENDS: u32 = 2;
+    /// Machine code: the upper half of a state alone.
+    pub const UPPER_HALF: u32 = 4;
 }
 
 /// Counters that an instruction of kind `Counter` reads.
@@ -222,10 +287,21 @@ pub(crate) struct MemoryForm {
     pub data_type: AtomicType,
     /// Atomics that return nothing.
     pub is_reduction: bool,
-    /// For atomics of machine code that return whether they stored, and not the old value.
-    pub succeeds: bool,
+    /// What an atomic returns.
+    pub result: AtomicResult,
     /// For atomics with a second operand: the value that a compare-and-swap stores, the bytes that an arrival expects.
     pub has_replacement: bool,
+}
+
+/// The result of an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicResult {
+    /// The old value.
+    Old,
+    /// Machine code: whether it has stored.
+    Success,
+    /// Machine code, 64 bits: the upper half of the value before the first lane at the same place, and the mask of all lanes there.
+    Lanes,
 }
 
 /// A uniform register that is added to an address.
@@ -254,7 +330,7 @@ impl MemoryForm {
         operation: AtomicOperation::Add,
         data_type: AtomicType::U32,
         is_reduction: false,
-        succeeds: false,
+        result: AtomicResult::Old,
         has_replacement: false,
     };
 }

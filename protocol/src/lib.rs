@@ -32,6 +32,7 @@ pub mod quantity;
 pub mod ranges;
 pub mod sm;
 pub mod statistics;
+pub mod tensor_map;
 pub mod texture;
 pub mod time;
 pub mod translation;

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod module;
 pub mod procedure;
 pub mod stream;
+pub mod tensor_map;
 pub mod texture_reference;
 pub mod virtual_memory;
 

@@ -34,7 +34,7 @@ impl Decoder<'_> {
         if instruction.opcode == O::Mbarrier {
             return self.mbarrier(instruction);
         }
-        if !instruction.has(M::Async) || instruction.has(M::Bulk) || instruction.has(M::Reduce) {
+        if !instruction.has(M::Async) || instruction.has(M::Reduce) {
             return Ok(false);
         }
         if instruction.has(M::Mbarrier) {

@@ -8,7 +8,7 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
 use crate::interpreter::movement::{Pack, Unpack};
 use crate::liveness::Width;
-use crate::operation::{Kind, MemoryForm};
+use crate::operation::{AtomicResult, Kind, MemoryForm};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand};
 use crate::ptx::modifier::Modifier as M;
@@ -17,7 +17,7 @@ use crate::ptx::source::Span;
 use crate::ptx::types::ScalarType as T;
 
 /// The operation and the type of an atomic, where the ISA has it; `elements` are those of its vector.
-fn function(instruction: &Instruction, data_type: T, elements: u32) -> Option<(A, AtomicType)> {
+pub(super) fn function(instruction: &Instruction, data_type: T, elements: u32) -> Option<(A, AtomicType)> {
     let operation = instruction.modifiers.iter().find_map(|modifier| {
         Some(match modifier {
             M::Add => A::Add,
@@ -192,7 +192,11 @@ impl Decoder<'_> {
             let form = &mut pending.instruction.memory;
             let is_global = matches!(form.space, None | Some(Space::Global));
             let is_exchange = matches!(form.operation, A::Exchange | A::CompareAndSwap);
-            if is_global && !is_exchange && !form.succeeds && !pending.destinations.iter().any(is_wanted) {
+            if is_global
+                && !is_exchange
+                && form.result == AtomicResult::Old
+                && !pending.destinations.iter().any(is_wanted)
+            {
                 form.is_reduction = true;
                 pending.destinations = [Slot::None; 4];
             }

@@ -8,6 +8,7 @@ mod arithmetic;
 mod assembly;
 mod asynchronous;
 mod atomic;
+mod bulk;
 mod call;
 mod collective;
 mod comparison;
@@ -250,7 +251,9 @@ impl<'a> Decoder<'a> {
         let known = match instruction.opcode {
             Opcode::Ld | Opcode::Ldu | Opcode::St => self.memory(instruction)?,
             Opcode::Atom | Opcode::Red => self.atomic(instruction)?,
+            Opcode::Cp if instruction.has(Modifier::Bulk) => self.bulk(instruction)?,
             Opcode::Cp | Opcode::Mbarrier => self.asynchronous(instruction)?,
+            Opcode::Tensormap => self.tensor_map(instruction)?,
             Opcode::Isspacep
             | Opcode::Mapa
             | Opcode::Getctarank
@@ -382,6 +385,11 @@ impl Pending {
             | Kind::CopyWait
             | Kind::CopyArrive
             | Kind::BarrierTest
+            | Kind::Bulk(_)
+            | Kind::BulkCommit
+            | Kind::BulkWait
+            | Kind::ReplaceField(_)
+            | Kind::CopyTensorMap
             | Kind::Convergence(_)
             | Kind::Trap => (Order::Pinned, None),
         };

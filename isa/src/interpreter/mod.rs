@@ -27,7 +27,7 @@ use crate::operation::operand::SINK_ROW;
 use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
 use crate::program::Program;
 use crate::warp::WarpState;
-use access::{asynchronous, memory, texture};
+use access::{asynchronous, bulk, memory, tensor_maps, texture};
 use balar_protocol::cuda::FaultCause;
 use registers::{Lane, Registers};
 pub use run::{RunFunction, Tally, run_function};
@@ -175,6 +175,17 @@ fn step<const VERSION: usize>(
             let mask = mask & condition(instruction, &warp.registers);
             machine::control::converge(kind, program, instruction, warp, mask)
         }
+        Kind::Bulk(form) => bulk::run(program, instruction, &form, warp, context, access, mask),
+        Kind::BulkCommit | Kind::BulkWait => {
+            warp.control.advance();
+            match instruction.kind {
+                _ if mask == 0 => Effect::Plain,
+                Kind::BulkCommit => Effect::BulkCommit,
+                _ => Effect::BulkWait { groups: instruction.immediate },
+            }
+        }
+        Kind::ReplaceField(field) => tensor_maps::replace_field(instruction, field, warp, context, access, mask),
+        Kind::CopyTensorMap => tensor_maps::copy(instruction, warp, context, access, mask),
         Kind::Trap => {
             if mask == 0 {
                 warp.control.advance();

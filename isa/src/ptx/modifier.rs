@@ -65,6 +65,12 @@ spelled_enum! {
         NoComplete = "noComplete", Parity = "parity", CompleteTxBytes = "mbarrier::complete_tx::bytes",
         MulticastCluster = "multicast::cluster", BulkGroup = "bulk_group", Read = "read", CpMask = "cp_mask",
         IgnoreOutOfBounds = "ignore_oob", Tile = "tile", Im2col = "im2col", Tensormap = "tensormap",
+        Im2colWithoutOffsets = "im2col_no_offs",
+        // Fields of tensor maps.
+        Replace = "replace", CopyFenceProxy = "cp_fenceproxy", GlobalAddress = "global_address", Rank = "rank",
+        BoxDim = "box_dim", GlobalDim = "global_dim", GlobalStride = "global_stride",
+        ElementStride = "element_stride", ElementTypeField = "elemtype", InterleaveLayout = "interleave_layout",
+        SwizzleMode = "swizzle_mode", FillMode = "fill_mode",
         // Textures and surfaces.
         D1 = "1d", D2 = "2d", D3 = "3d", D4 = "4d", D5 = "5d", A1d = "a1d", A2d = "a2d", Cube = "cube",
         Acube = "acube", D2ms = "2dms", A2dms = "a2dms", Base = "base", Level = "level", Grad = "grad",

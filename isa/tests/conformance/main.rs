@@ -4,6 +4,7 @@ mod approximate;
 mod asynchronous;
 mod atomics;
 mod bits;
+mod bulk;
 mod cases;
 mod compare;
 mod convert;

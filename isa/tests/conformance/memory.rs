@@ -332,8 +332,7 @@ fn what_the_simulator_does_not_do_is_refused_by_name() {
         "red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r1, [%rd2]",
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%rd1], %r1, [%rd2]",
         "multimem.ld_reduce.global.add.u32 %r1, [%rd1]",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%rd1], [%rd2], 16, [%rd3]",
-        "cp.async.bulk.commit_group",
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], 16, %h1",
         "wgmma.fence.sync.aligned",
         "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%rd1], 32",
     ] {

@@ -151,7 +151,7 @@ impl<P: Profile> Sm<P> {
     }
 
     /// Carries the events of the memory pipe to the warps.
-    fn carry(&mut self, mut events: Vec<Event>, step: &mut Step) {
+    pub(super) fn carry(&mut self, mut events: Vec<Event>, step: &mut Step) {
         for event in events.drain(..) {
             match event {
                 Event::Found(warp, generation, found) => {
@@ -165,7 +165,10 @@ impl<P: Profile> Sm<P> {
                 Event::Completed(key, owner) => self.completed(key, owner, step),
                 Event::Acknowledged(warp, generation) => self.acknowledged(usize::from(warp), generation, step),
                 Event::Code(number) => self.line_arrived(number, step),
-                Event::Room => self.state.warps.release_throttled(step.now.cycle),
+                Event::Room => {
+                    self.state.bulk.has_room();
+                    self.state.warps.release_throttled(step.now.cycle);
+                }
             }
         }
         self.scratch.events = events;
@@ -175,6 +178,9 @@ impl<P: Profile> Sm<P> {
     fn completed(&mut self, key: u32, owner: Owner, step: &mut Step) {
         let cycle = step.now.cycle;
         let warp = usize::from(owner.warp);
+        if let Purpose::Bulk { number } = owner.purpose {
+            self.bulk_copy_done(number, step);
+        }
         let wrong_free = self.state.wrong_frees.iter().position(|&(free, _, _)| free == key);
         let wrong_free = wrong_free.map(|at| self.state.wrong_frees.swap_remove(at));
         if self.state.warps.is_current(warp, owner.generation) {
@@ -191,7 +197,7 @@ impl<P: Profile> Sm<P> {
                     }
                 }
                 Purpose::Copies { batch } => self.copy_arrived(warp, batch, ready, step),
-                Purpose::Nothing => {}
+                Purpose::Bulk { .. } | Purpose::Nothing => {}
             }
         }
         for warp in members(self.state.warps.value_known(key, cycle)) {

@@ -237,6 +237,12 @@ impl<P: Profile> Sm<P> {
             }
             Effect::CopyArrive(operation) => self.arrive_after_copies(warp, pc, operation, step),
             Effect::CopyWait { groups } => return self.wait_for_copies(warp, groups, next, cycle),
+            Effect::Bulk(copy) => self.begin_bulk_copy(warp, pc, copy, step),
+            Effect::BulkCommit => {
+                let scoreboards = self.state.warps.context(warp).program().timing(pc).control.write_barrier;
+                self.state.warps.end_bulk_group(warp, scoreboards);
+            }
+            Effect::BulkWait { groups } => return self.wait_for_bulk_copies(warp, groups, next, cycle),
             Effect::Fault { lane, cause } => {
                 self.fail(warp, (pc, lane), cause, cycle, step.out);
                 return None;

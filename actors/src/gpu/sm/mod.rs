@@ -31,6 +31,7 @@
 //! **Invariant:** no allocation for each cycle or each warp instruction; a test counts.
 
 mod arrivals;
+mod bulk_copies;
 mod coalescer;
 mod constant_loads;
 mod counters;

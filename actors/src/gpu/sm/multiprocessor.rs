@@ -40,6 +40,9 @@ impl<P: Profile> Unit for Sm<P> {
             if self.state.pipe.next_due() <= cycle {
                 self.release_due(&mut step);
             }
+            if self.state.bulk.due() <= cycle {
+                self.continue_bulk_copies(&mut step);
+            }
             if self.state.late_cycle <= cycle {
                 self.state.late_cycle = u64::MAX;
                 let mut late = std::mem::take(&mut self.state.late);
@@ -147,7 +150,7 @@ impl<P: Profile> Unit for Sm<P> {
 impl<P: Profile> Sm<P> {
     /// The waits of CTAs that are timed.
     fn timed_outstanding(&self) -> Option<String> {
-        let State { warps, pipe, front_end, .. } = &self.state;
+        let State { warps, pipe, bulk, front_end, .. } = &self.state;
         let (lines, writes) = (pipe.lines_under_way(), pipe.writes_under_way());
         let fetches = front_end.lines_under_way();
         if warps.resident_ctas() == 0 && lines == 0 && writes == 0 && fetches == 0 {
@@ -156,15 +159,16 @@ impl<P: Profile> Sm<P> {
         let waiting = |status| warps.waiting(status);
         Some(format!(
             "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences; \
-             {lines} lines, {writes} stores and {fetches} lines of code under way",
+             {lines} lines, {writes} stores, {fetches} lines of code and {} copies of many bytes under way",
             warps.resident_ctas(),
-            [Status::Memory, Status::Value, Status::Fetch, Status::Copies, Status::Draining]
+            [Status::Memory, Status::Value, Status::Fetch, Status::Copies, Status::BulkCopies, Status::Draining]
                 .map(waiting)
                 .into_iter()
                 .sum::<usize>(),
             waiting(Status::Barrier),
             warps.threads_at_barriers(),
             waiting(Status::Fence),
+            bulk.len(),
         ))
     }
 }

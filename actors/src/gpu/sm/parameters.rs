@@ -363,6 +363,10 @@ crate::parameters! {
         /// lines of a set of the L1, least recently used goes first; its sets follow from its size
         #[range(1..=64)]
         l1_ways: u32,
+        /// cycles from the issue of a copy of many bytes (`cp.async.bulk`) to its first access. The default is what a copy of a tensor's box that hits
+        /// in the L2 takes an H800 beyond a load that does: 365 and 265 cycles (HPMLL/NVIDIA-Hopper-Benchmark)
+        #[range(CYCLES)]
+        bulk_copy_latency: u32 = "100",
         /// do global loads go through L1 by default (Volta) or not (Pascal)?
         l1_caches_global_loads: bool = "true",
         /// lines of tags that the L1 looks up in a cycle

@@ -3,6 +3,7 @@
 //! **Invariant:** this file calls only what lies below it: warps, front end, memory pipe, execution. Its callers lie above it: the effects
 //! of instructions, arrivals, and the loop over cycles.
 
+use super::bulk_copies::BulkCopies;
 use super::counters::Stall;
 use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
@@ -44,6 +45,7 @@ pub(super) struct Specification {
     pub(super) cta_start_latency: u64,
     pub(super) device_runtime: DeviceRuntimeCosts,
     pub(super) operand_read_latency: u64,
+    pub(super) bulk_copy_latency: u64,
     pub(super) check_hazards: bool,
     /// Are the caches of code and constants empty when a kernel begins?
     pub(super) flushes_caches: bool,
@@ -108,6 +110,7 @@ impl ShownInstructions {
 pub(super) struct State<P: Profile> {
     pub(super) warps: Warps<P>,
     pub(super) pipe: MemoryPipe,
+    pub(super) bulk: BulkCopies,
     pub(super) front_end: FrontEnd,
     /// The launch for which the L1 was set up last.
     pub(super) launch: LaunchId,
@@ -187,6 +190,7 @@ impl<P: Profile> Sm<P> {
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 device_runtime: DeviceRuntimeCosts::new(parameters),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
+                bulk_copy_latency: u64::from(parameters.bulk_copy_latency),
                 check_hazards: parameters.check_hazards,
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
                 unified_memory: parameters.unified_memory.0,
@@ -211,6 +215,7 @@ impl<P: Profile> Sm<P> {
             state: State {
                 warps,
                 pipe: MemoryPipe::new(parameters, context.ports.peer(port("memory")).map_or(0, |peer| peer.queues().0)),
+                bulk: BulkCopies::default(),
                 front_end: FrontEnd::new(parameters),
                 launch: LaunchId(0),
                 latest_launches: [LaunchId(0); 2],
@@ -234,8 +239,8 @@ impl<P: Profile> Sm<P> {
     /// The next cycle in which something happens by itself; `u64::MAX` where nothing will.
     #[inline]
     pub(super) fn next_event(&self) -> u64 {
-        let State { warps, pipe, functional, late_cycle, .. } = &self.state;
-        warps.next_ready().min(pipe.next_due()).min(*late_cycle).min(functional.due())
+        let State { warps, pipe, bulk, functional, late_cycle, .. } = &self.state;
+        warps.next_ready().min(pipe.next_due()).min(bulk.due()).min(*late_cycle).min(functional.due())
     }
 
     /// A warp leaves its slot; the last one ends its CTA.

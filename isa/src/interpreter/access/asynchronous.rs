@@ -168,6 +168,8 @@ pub(in crate::interpreter) fn test(
     let source = instruction.sources[1];
     let states: [u64; LANES] = if instruction.immediate & barrier_test::PARITY != 0 {
         u32::read(&warp.registers, &warp.constants.0, source).map(mbarrier::state_of_parity)
+    } else if instruction.immediate & barrier_test::UPPER_HALF != 0 {
+        u32::read(&warp.registers, &warp.constants.0, source).map(|half| u64::from(half) << 32)
     } else {
         u64::read(&warp.registers, &warp.constants.0, source)
     };

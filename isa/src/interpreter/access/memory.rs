@@ -10,7 +10,7 @@ use crate::interpreter::bodies::{extend, write_element};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::{LANES, lanes};
 use crate::operation::operand::{Row, SINK_PREDICATE, Source};
-use crate::operation::{Instruction, UniformAddress};
+use crate::operation::{AtomicResult, Instruction, UniformAddress};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -260,6 +260,22 @@ fn write_success(instruction: &Instruction, registers: &mut Registers, constants
     }
 }
 
+/// [`AtomicResult::Lanes`] of the old values.
+#[cold]
+fn find_lanes(access: &MemoryAccess, values: &mut LaneValues) {
+    let mut left = access.mask;
+    while left != 0 {
+        let first = left.trailing_zeros() as usize;
+        let same = lanes(left).filter(|&lane| access.addresses[lane] == access.addresses[first]);
+        let same = same.fold(0, |mask, lane: usize| mask | 1 << lane);
+        let result = values.low[first] >> 32 << 32 | u64::from(same);
+        for lane in lanes(same) {
+            values.low[lane] = result;
+        }
+        left &= !same;
+    }
+}
+
 #[inline(always)]
 pub(in crate::interpreter) fn store(
     instruction: &Instruction,
@@ -337,7 +353,10 @@ pub(in crate::interpreter) fn atomic(
         Err(error) => return problem(error),
     };
     let deferred = completion == AtomicCompletion::Deferred;
-    if form.succeeds {
+    if form.result == AtomicResult::Lanes {
+        find_lanes(access, &mut context.values.accessed);
+    }
+    if form.result == AtomicResult::Success {
         write_success(instruction, &mut warp.registers, &warp.constants.0, &context.values.accessed, done);
     } else if !deferred && !form.is_reduction {
         scatter(instruction, &mut warp.registers, &context.values.accessed, done);

@@ -2,6 +2,8 @@
 
 pub(crate) mod address;
 pub(crate) mod asynchronous;
+pub(crate) mod bulk;
 pub(crate) mod elements;
 pub(crate) mod memory;
+pub(crate) mod tensor_maps;
 pub(crate) mod texture;

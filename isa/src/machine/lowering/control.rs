@@ -1,11 +1,12 @@
 //! Branches, calls, convergence, barriers, and instructions that only take time.
 
-use super::operands::{Operands, predicate_source};
+use super::operands::{Operands, predicate_destination, predicate_source};
 use super::{Lowered, NO_SUCH_OPERAND, Pending, code_address};
 use crate::execution::BarrierKind;
 use crate::interpreter::bodies::{ActiveMask, functions};
 use crate::interpreter::integer::Move;
 use crate::interpreter::machine::arithmetic::MapPairs;
+use crate::interpreter::machine::logic::PredicateLogic3;
 use crate::machine::code::CODE_WINDOW;
 use crate::operation::operand::{Source, TRUE_PREDICATE};
 use crate::operation::{ConvergenceKind, Kind};
@@ -13,6 +14,9 @@ use crate::sass::{self, Aspect, INSTRUCTION_BYTES, Jump, Location, Opcode, Regis
 
 /// The number of the warp's active lanes among the words that `BMOV` moves.
 const ACTIVE: u8 = 26;
+
+/// The table of a function of predicates that is true whatever they are.
+const ALWAYS: u32 = 0xff;
 
 impl Pending {
     pub(super) fn control(&mut self, sass: &sass::Instruction, operands: &mut Operands, length: u32) -> Lowered<()> {
@@ -72,6 +76,11 @@ impl Pending {
                 Ok(())
             }
             O::Bar => self.barrier(sass, operands),
+            O::Usetmaxreg => {
+                // A warp has all its registers for good: it always gets those that it asks for.
+                self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
+                self.run(functions::<PredicateLogic3>(), ALWAYS)
+            }
             // Nothing but time: NOP, DEPBAR, PMTRIG, the ends of collective operations; and without an effect where nothing runs ahead of
             // its order: PREEXIT, ACQBULK, CGAERRBAR, FENCE.
             _ => Ok(()),

@@ -10,7 +10,7 @@ use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
 use crate::mbarrier::BarrierOperation;
 use crate::operation::operand::SINK_PREDICATE;
-use crate::operation::{Kind, MemoryForm, UniformAddress};
+use crate::operation::{AtomicResult, Kind, MemoryForm, UniformAddress};
 use crate::program::timing::{LatencyClass, Pipe};
 use crate::sass::{self, Address, Aspect, Location, Opcode};
 
@@ -156,7 +156,9 @@ impl Pending {
         if form.operation == AtomicOperation::CompareAndSwap {
             form.has_replacement = true;
             // Those of shared memory may say whether they have stored.
-            form.succeeds = sass.text(Aspect::Operation).starts_with(".CAST");
+            if sass.text(Aspect::Operation).starts_with(".CAST") {
+                form.result = AtomicResult::Success;
+            }
             self.instruction.sources[2] = operands.register(register(1)?);
         }
         self.instruction.sources[1] = match sass.text(Aspect::Operation) {

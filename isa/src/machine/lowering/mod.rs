@@ -10,6 +10,7 @@
 //! | the others | the opcodes, by their work |
 
 mod asynchronous;
+mod bulk;
 mod control;
 mod conversion;
 mod cost;
@@ -478,7 +479,16 @@ impl Pending {
             | O::Ldsm
             | O::Redg
             | O::Qspc => self.memory(sass, operands),
-            O::Ldgsts | O::Ldgdepbar | O::Arrives => self.asynchronous(sass, operands),
+            O::Ldgsts | O::Ldgdepbar | O::Arrives | O::Syncs => self.asynchronous(sass, operands),
+            O::Ublkcp
+            | O::Ublkred
+            | O::Ublkpf
+            | O::Utmaldg
+            | O::Utmastg
+            | O::Utmaredg
+            | O::Utmapf
+            | O::Utmacctl
+            | O::Utmacmdflush => self.bulk(sass, operands),
             O::Bra
             | O::Brx
             | O::Brxu
@@ -504,6 +514,7 @@ impl Pending {
             | O::Acqbulk
             | O::Cgaerrbar
             | O::Fence
+            | O::Usetmaxreg
             | O::Endcollective => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
             O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Dmma | O::Qmma | O::Movm => self.tensor(sass, operands),
@@ -514,6 +525,8 @@ impl Pending {
     /// The timing that the SM needs.
     fn timing(&self, sass: &sass::Instruction) -> Timing {
         let control = sass.control();
+        // A group of copies out of shared memory holds its scoreboard until they are done.
+        let ends_group = sass.opcode() == Opcode::Utmacmdflush;
         let bit = |barrier: Option<u8>| barrier.map_or(0, |number| 1 << number);
         let mut wait_mask = control.wait_mask;
         let mut counted_wait = CountedWait::default();
@@ -536,8 +549,8 @@ impl Pending {
             stall,
             wait_mask: wait_mask & 0x3f,
             counted_wait,
-            write_barrier: bit(control.write_barrier),
-            read_barrier: bit(control.read_barrier),
+            write_barrier: bit(control.write_barrier) | if ends_group { bit(control.read_barrier) } else { 0 },
+            read_barrier: if ends_group { 0 } else { bit(control.read_barrier) },
             ..IssueControl::default()
         })
     }

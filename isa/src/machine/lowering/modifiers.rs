@@ -89,6 +89,9 @@ const WITHOUT_EFFECT_OF: &[(&str, &[Aspect])] = &[
     ("TLD", &[Aspect::Level, Aspect::Clamp, Aspect::Scalars]),
     ("TLD4", &[Aspect::Scalars]),
     ("TXD", &[Aspect::Level]),
+    // What is cached is coherent, barriers and tensor maps as well. That an arrival adds no bytes is the same where a register adds none.
+    ("SYNCS", &[Aspect::Operation, Aspect::Arrival]),
+    ("UTMACCTL", &[Aspect::Operation]),
     // Lanes that run together are apart from the others in any case.
     ("WARPSYNC", &[Aspect::Mode]),
 ];

@@ -7,7 +7,7 @@ use crate::machine::code::{LaunchWord, MachineCode, ParameterBase};
 use crate::matrix::{Generation, MatrixForm};
 use crate::operation::operand::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::program::timing::{ConstantLine, Dependencies};
-use crate::sass::{self, Location, PredicateOperand, RegisterOperand, SourceOperand, Uses};
+use crate::sass::{self, Location, Opcode, PredicateOperand, RegisterOperand, SourceOperand, Uses};
 use std::collections::BTreeMap;
 
 /// Instructions of a kernel from which on it is not worth while to find out which registers are written before they are read.
@@ -70,12 +70,13 @@ pub(super) type PredicateSource = (u8, u32);
 
 impl Operands {
     pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
-        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform))
+        let changes_count = decoded.iter().any(|instruction| instruction.opcode() == Opcode::Usetmaxreg);
+        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform), changes_count)
     }
 
     /// Operands of functions that several kernels share, for any of these kernels.
     pub fn of_functions(code: &MachineCode) -> Operands {
-        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75) }
+        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75, false) }
     }
 
     /// Operands of a kernel that has these functions, before its own code is lowered.
@@ -99,9 +100,11 @@ impl Operands {
         self.bank_rows.contains_key(&KERNEL_BANK)
     }
 
-    fn with(code: &MachineCode, uses_uniform: bool) -> Operands {
+    fn with(code: &MachineCode, uses_uniform: bool, changes_count: bool) -> Operands {
         // Registers are given out in units; a vector may name a few beyond the last that is used.
-        let registers = (code.resources.registers_per_thread as u16).clamp(1, u16::from(ZERO)).next_multiple_of(8) + 8;
+        // A warp may ask for more than its kernel begins with.
+        let most = if changes_count { u16::from(ZERO) } else { code.resources.registers_per_thread as u16 };
+        let registers = most.clamp(1, u16::from(ZERO)).next_multiple_of(8) + 8;
         let uniform = if uses_uniform { UNIFORM_REGISTERS + 1 } else { 0 };
         Operands {
             registers,
@@ -190,6 +193,15 @@ impl Operands {
     /// A uniform register that is read.
     pub fn uniform(&self, number: u8) -> Source {
         if number == sass::ZERO_UNIFORM_REGISTER { Source(Source::CONSTANT) } else { Source(self.uniform_row(number)) }
+    }
+
+    /// The uniform register `further` places behind another one, in a block that is read.
+    pub fn uniform_following(&self, number: u8, further: u8) -> Source {
+        if number == sass::ZERO_UNIFORM_REGISTER {
+            self.uniform(number)
+        } else {
+            self.uniform(number.saturating_add(further))
+        }
     }
 
     /// The row of a uniform register that is written.

@@ -9,11 +9,12 @@ use balar_isa::machine::MachineModule;
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
+use balar_protocol::tensor_map::{Convolution, ElementType, MOST_DIMENSIONS, TENSOR_MAP_BYTES, TensorMap};
 use std::fmt::Write;
 
 /// Bytes of a thread's memory.
-const RECORD: usize = 256;
-const THREADS: usize = 32;
+pub const RECORD: usize = 256;
+pub const THREADS: usize = 32;
 
 /// Numbers without a pattern.
 pub struct Random(u64);
@@ -103,10 +104,10 @@ fn kernels(source: &str, architecture: u32, code: &[u8]) -> Vec<(String, Program
 }
 
 /// What a kernel is run on.
-struct Setting {
-    parameters: Vec<u8>,
-    memory: Vec<u8>,
-    images: Vec<(u64, Image)>,
+pub struct Setting {
+    pub parameters: Vec<u8>,
+    pub memory: Vec<u8>,
+    pub images: Vec<(u64, Image)>,
 }
 
 /// Compares all kernels of a source, on memory alone.
@@ -320,6 +321,96 @@ fn arithmetic() {
 #[test]
 fn special_registers_of_hopper() {
     compare(source!("special_of_hopper"), 90, code!("special_of_hopper", 90), 2);
+}
+
+/// `mbarrier` objects: each lane has one of its own, or all have one.
+#[test]
+fn barriers_of_hopper() {
+    compare(source!("barriers_of_hopper"), 90, code!("barriers_of_hopper", "90"), 6);
+}
+
+/// Where the tensor of [`bulk_setting`] lies, its map, and the coordinates of a box.
+pub const TENSOR: usize = THREADS * RECORD;
+pub const MAP: usize = 2 * TENSOR;
+pub const COORDINATES: usize = MAP + RECORD;
+
+/// Memory with a tensor behind the threads' records, and its map. The kernel's name says how many dimensions the tensor has.
+pub fn bulk_setting(name: &str, round: u64) -> Setting {
+    let mut random = Random::new(round + 3);
+    let mut memory = memory(round);
+    memory.resize(COORDINATES + RECORD, 0);
+    for word in memory[TENSOR..MAP].chunks_exact_mut(4) {
+        // Neither numbers of which sums are rounded nor not-a-number, where they are floats.
+        let halves = (random.below(64) | random.below(64) << 16) << 4 | 0x3c00_3c00;
+        let word_of_kind = if name.contains("add_f") || name.contains("noftz") { halves } else { random.next() };
+        word.copy_from_slice(&word_of_kind.to_le_bytes());
+    }
+    let Some(dimensions) = (1..=5).find(|dimensions| name.contains(&format!("{dimensions}d"))) else {
+        return Setting { parameters: vec![0; 8], memory, images: Vec::new() };
+    };
+    let (map, coordinates) = random_map(dimensions, name.contains("columns"), &mut random);
+    memory[MAP..MAP + TENSOR_MAP_BYTES].copy_from_slice(&map.encode());
+    let rows = map.rows(coordinates, [0; 3]);
+    let bytes = rows.iter().map(|row| row.bytes).sum();
+    // A second size is that of the map which a kernel makes of it: a box of seven rows.
+    let changed = 7 * map.box_sizes[0] * map.element.bytes();
+    let words =
+        coordinates.map(|coordinate| coordinate as u32).into_iter().chain([bytes, 3 + random.below(9), changed]);
+    for (place, word) in words.enumerate() {
+        memory[COORDINATES + 4 * place..][..4].copy_from_slice(&word.to_le_bytes());
+    }
+    Setting { parameters: vec![0; 8], memory, images: Vec::new() }
+}
+
+/// A map of a small tensor at [`TENSOR`], and the coordinates of a box that is inside it or not.
+fn random_map(dimensions: u8, is_convolution: bool, random: &mut Random) -> (TensorMap, [i32; MOST_DIMENSIONS]) {
+    let element = ElementType::OF_DRIVER[random.below(11) as usize];
+    let units = 16 / element.bytes();
+    let mut map = TensorMap {
+        address: TENSOR as u64,
+        element,
+        dimensions,
+        sizes: [1; MOST_DIMENSIONS],
+        strides: [0; MOST_DIMENSIONS - 1],
+        box_sizes: [1; MOST_DIMENSIONS],
+        element_strides: [1; MOST_DIMENSIONS],
+        interleave: 0,
+        swizzle: random.below(4) as u8,
+        fills_with_nan: element.is_float() && random.below(2) == 0,
+        promotion: random.below(4) as u8,
+        convolution: None,
+    };
+    // At most 128 bytes a row, and 4 KiB in all.
+    map.sizes[0] = u64::from(1 + random.below(8 * units));
+    map.box_sizes[0] = units * [1, 2, 4, 8][random.below(1 + u32::from(map.swizzle)) as usize];
+    let mut stride = (map.sizes[0] * u64::from(element.bytes())).next_multiple_of(16);
+    for dimension in 1..usize::from(dimensions) {
+        map.sizes[dimension] = u64::from(1 + random.below(if dimensions < 5 { 4 } else { 2 }));
+        map.strides[dimension - 1] = stride;
+        stride *= map.sizes[dimension];
+        map.box_sizes[dimension] = 1 + random.below(if dimensions < 4 { 4 } else { 2 });
+        map.element_strides[dimension] = 1 + random.below(2) as u8;
+    }
+    let mut coordinates = [0; MOST_DIMENSIONS];
+    for (dimension, coordinate) in coordinates.iter_mut().enumerate().take(dimensions.into()) {
+        *coordinate = random.below(map.sizes[dimension] as u32 + 4) as i32 - 2;
+    }
+    if is_convolution {
+        map.convolution = Some(Convolution {
+            lower_corner: [0; 3].map(|_| random.below(3) as i16 - 2),
+            upper_corner: [0; 3].map(|_| random.below(3) as i16 - 1),
+            channels: map.box_sizes[0] as u16,
+            pixels: 1 + random.below(20) as u16,
+        });
+    }
+    (map, coordinates)
+}
+
+/// Copies of bytes and of boxes of tensors, from and to device memory, and within shared memory.
+#[test]
+fn bulk_copies() {
+    compare_in(source!("bulk_copies"), 90, code!("bulk_copies", "90"), 24, bulk_setting);
+    compare_in(source!("tensor_maps"), 90, code!("tensor_maps", "90a"), 24, bulk_setting);
 }
 
 /// What kernels of `tests/random_kernels` found, in as few instructions as show it. For sm_70 the code is optimised little (-O1).

@@ -3,9 +3,9 @@
 use super::cta::{FunctionalCta, Waits};
 use crate::gpu::sm::execution::{Execution, Values, count_access, count_all};
 use crate::gpu::sm::lane_memory::{ByLines, RecentRanges};
-use crate::gpu::sm::warps::copies::Arrival;
+use crate::gpu::sm::warps::copies::{Arrival, complete};
 use crate::memory::{DeviceMemoryView, WriteLog};
-use balar_isa::execution::{AccessKind, BarrierArrival, CacheOperator, Effect, MemoryAccess, Space};
+use balar_isa::execution::{AccessKind, BarrierArrival, BulkCopy, BulkEnd, CacheOperator, Effect, MemoryAccess, Space};
 use balar_isa::interpreter::Tally;
 use balar_protocol::cuda::{FaultCause, KernelFault};
 use balar_protocol::{Clock, SimTime};
@@ -125,7 +125,12 @@ impl Runner<'_, '_> {
             let effect = self.execution.step(&mut cta.warps[warp].context, slot, values, clocks);
             left -= u32::from(effect != Effect::Retry);
             match effect {
-                Effect::Plain | Effect::Fence | Effect::CopyCommit | Effect::CopyWait { .. } => {}
+                Effect::Plain
+                | Effect::Fence
+                | Effect::CopyCommit
+                | Effect::CopyWait { .. }
+                | Effect::BulkCommit
+                | Effect::BulkWait { .. } => {}
                 Effect::Branch { divergent } => {
                     slot.counters.branches_divergent += u64::from(divergent);
                     slot.counters.branches_uniform += u64::from(!divergent);
@@ -211,6 +216,10 @@ impl Runner<'_, '_> {
                 }
                 return false;
             }
+            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes }) => {
+                complete(&mut cta.slot.shared, address, bytes);
+                return false;
+            }
             Effect::System { mask, deferred, .. } => {
                 let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
                 count_access(&mut cta.slot.counters, Space::Global, kind);
@@ -227,6 +236,9 @@ impl Runner<'_, '_> {
             | Effect::Fence
             | Effect::CopyCommit
             | Effect::CopyWait { .. }
+            | Effect::Bulk(_)
+            | Effect::BulkCommit
+            | Effect::BulkWait { .. }
             | Effect::Fault { .. } => return false,
         }
         true

@@ -486,24 +486,53 @@ impl MemoryPipe {
         }
         let scope = scope_of(access);
         for (at, line) in lines.iter().enumerate() {
-            let request = MemoryRequest {
-                line: line.line,
-                id,
-                launch,
-                return_port: 0,
-                data_bytes: line.bytes,
-                written_words: if is_store { line.words } else { 0 },
-                sectors: line.sectors,
-                operations: if is_store { 0 } else { line.lanes },
-                update_sectors: line.update_sectors,
-                kind,
-                scope,
-                aperture: Aperture::Device,
-            };
+            let request = MemoryRequest { scope, ..write_request(line, (id, launch), kind) };
             let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
             self.below.send(request, &mut Moment { cycle, ports, counters: &mut self.counters, out });
         }
         answer
+    }
+
+    /// Begins a copy of many bytes: the key under which its end will be told.
+    pub fn open_bulk(&mut self, owner: Owner, known: u64) -> u32 {
+        // That it may make further accesses is a part that has not come.
+        self.outstanding.trackers.insert(Tracker { owner, remaining: 1, known })
+    }
+
+    /// Such a copy makes no further accesses.
+    pub fn close_bulk(&mut self, key: u32, events: &mut Vec<Event>) {
+        self.part_arrived(key, events);
+    }
+
+    /// Takes in an access of such a copy, past the L1. It is one of a launch, and counted.
+    pub fn bulk_access(
+        &mut self,
+        specification: &PipeSpecification,
+        access: &MemoryAccess,
+        lines: &[LineAccess],
+        (key, launch, counters): (u32, u32, &mut CtaCounters),
+        now: u64,
+        (ports, out): (&Ports, &mut Outbox),
+    ) {
+        self.outstanding.trackers[key].remaining += lines.len() as u32;
+        for (cycle, line) in (now..).zip(lines) {
+            let request = if access.kind == AccessKind::Load {
+                counters.l2_sectors_load += u64::from(sector_count(line.sectors));
+                self.counters.l1_requests_load += 1;
+                let mshr = self.outstanding.add_line(line.line, line.sectors, false, key, cycle);
+                load_request(line.line, mshr << 2 | LOAD, launch, line.sectors)
+            } else {
+                self.outstanding.writes += 1;
+                self.counters.l1_requests_store += 1;
+                // What the L1 holds of the line is old.
+                self.l1.forget(line.line, line.sectors);
+                let kind = if access.kind == AccessKind::Store { MemoryKind::Store } else { MemoryKind::Reduction };
+                write_request(line, (key << 2 | ATOMIC, launch), kind)
+            };
+            let request = MemoryRequest { scope: scope_of(access), ..request };
+            let cycle = cycle + specification.miss_latency;
+            self.below.send(request, &mut Moment { cycle, ports, counters: &mut self.counters, out });
+        }
     }
 
     /// Requests a line of code, for a kernel that runs.
@@ -677,6 +706,25 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         operations: 0,
         update_sectors: 0,
         kind: MemoryKind::Load,
+        scope: Scope::Weak,
+        aperture: Aperture::Device,
+    }
+}
+
+/// A store, atomic or reduction of a line, under a number and of a launch.
+fn write_request(line: &LineAccess, (id, launch): (u32, u32), kind: MemoryKind) -> MemoryRequest {
+    let is_store = kind == MemoryKind::Store;
+    MemoryRequest {
+        line: line.line,
+        id,
+        launch,
+        return_port: 0,
+        data_bytes: line.bytes,
+        written_words: if is_store { line.words } else { 0 },
+        sectors: line.sectors,
+        operations: if is_store { 0 } else { line.lanes },
+        update_sectors: line.update_sectors,
+        kind,
         scope: Scope::Weak,
         aperture: Aperture::Device,
     }

@@ -21,6 +21,11 @@ pub enum Purpose {
         /// Its number.
         batch: u32,
     },
+    /// A copy of many bytes.
+    Bulk {
+        /// Its number.
+        number: u32,
+    },
     /// Nothing but to know that it has happened.
     Nothing,
 }

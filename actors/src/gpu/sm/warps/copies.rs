@@ -4,6 +4,7 @@
 //! come; memory is taken only when more are under way than ever before.
 
 use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, BarrierOperation};
+use balar_isa::mbarrier::update;
 use balar_isa::program::lanes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -104,6 +105,40 @@ impl Copies {
     }
 }
 
+/// The copies of many bytes of one warp.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct BulkOfWarp {
+    /// Those out of shared memory, in groups.
+    pub groups: Copies,
+    /// How many others are under way.
+    others: u32,
+}
+
+impl BulkOfWarp {
+    /// A copy has begun, in the group with the number that this gives, or in none.
+    pub fn begin(&mut self, is_in_group: bool) -> u32 {
+        if is_in_group {
+            self.groups.begin();
+        } else {
+            self.others += 1;
+        }
+        self.groups.number()
+    }
+
+    /// A copy of a group, or another one, is done.
+    pub fn arrived(&mut self, group: Option<u32>) {
+        match group {
+            Some(group) => self.groups.arrived(group),
+            None => self.others -= 1,
+        }
+    }
+
+    /// Is none under way?
+    pub fn is_idle(&self) -> bool {
+        self.others == 0 && self.groups.is_idle()
+    }
+}
+
 /// The lanes of a warp that will arrive, and where.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Arrival {
@@ -125,6 +160,15 @@ impl Arrival {
                 function.update(object, 1, 0);
             }
         }
+    }
+}
+
+/// Bytes have come for the phase of a barrier in shared memory.
+pub fn complete(shared: &mut [u8], address: u32, bytes: u32) {
+    let place = address as usize;
+    if let Some(object) = shared.get_mut(place..).and_then(|rest| rest.first_chunk_mut()) {
+        let done = update(BarrierOperation::Complete, u64::from_le_bytes(*object), bytes.into(), 0);
+        *object = done.to_le_bytes();
     }
 }
 

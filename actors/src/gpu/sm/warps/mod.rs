@@ -368,7 +368,8 @@ impl<P: Profile> Warps<P> {
     /// May the warp leave when it has ended: have its copies come, and the answers of its atomics?
     pub fn may_leave(&self, warp: usize) -> bool {
         let slot = &self.warps[warp];
-        self.contexts[warp].copies.is_idle() && !(slot.expects_answers && slot.outstanding > 0)
+        let context = &self.contexts[warp];
+        context.copies.is_idle() && context.bulk.is_idle() && !(slot.expects_answers && slot.outstanding > 0)
     }
 
     // Copies.
@@ -410,6 +411,32 @@ impl<P: Profile> Warps<P> {
                     let ready = Ready::at(context.copies.ready, Stall::LongScoreboard);
                     context.parts().2.give_scoreboards(scoreboards, ready);
                 }
+            }
+        }
+    }
+
+    /// A copy of many bytes is done, one of a group or another; what it wrote can be read from `ready` on.
+    pub fn bulk_copy_arrived(&mut self, warp: usize, group: Option<u32>, ready: u64) {
+        let bulk = &mut self.contexts[warp].bulk;
+        bulk.arrived(group);
+        bulk.groups.ready_at(ready);
+        self.finish_bulk_groups(warp);
+    }
+
+    /// The copies of many bytes out of shared memory so far are a group; in machine code it holds these scoreboards, a bit each.
+    pub fn end_bulk_group(&mut self, warp: usize, scoreboards: u8) {
+        let context = &mut self.contexts[warp];
+        context.bulk.groups.end(End::Commit { scoreboards });
+        context.parts().2.take_scoreboards(scoreboards);
+        self.finish_bulk_groups(warp);
+    }
+
+    fn finish_bulk_groups(&mut self, warp: usize) {
+        let context = &mut self.contexts[warp];
+        while let Some(end) = context.bulk.groups.take_finished() {
+            if let End::Commit { scoreboards } = end {
+                let ready = Ready::at(context.bulk.groups.ready, Stall::LongScoreboard);
+                context.parts().2.give_scoreboards(scoreboards, ready);
             }
         }
     }

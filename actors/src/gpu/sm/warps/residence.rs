@@ -1,5 +1,6 @@
 //! CTAs come and go, and with them the warps: the slots that they get, and the charges of warps that leave.
 
+use super::copies::BulkOfWarp;
 use super::cta::Completion;
 use super::slot::{Context, Status, Warp};
 use super::wheel::{members, only};
@@ -103,7 +104,8 @@ impl<P: Profile> Warps<P> {
     }
 
     fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
-        let Context { state, program: code, readiness, hazards, image_reads, copies, local } = &mut self.contexts[warp];
+        let Context { state, program: code, readiness, hazards, image_reads, copies, bulk, local } =
+            &mut self.contexts[warp];
         match state {
             Some(state) => state.reset(program, shape),
             None => *state = Some(WarpState::new(program, shape.clone())),
@@ -115,6 +117,7 @@ impl<P: Profile> Warps<P> {
         if code.as_ref().is_none_or(|code| !Arc::ptr_eq(code, program)) {
             *code = Some(Arc::clone(program));
         }
+        *bulk = BulkOfWarp::default();
         let arrivals = &mut self.arrivals;
         copies.clear(|arrival| {
             arrivals.remove(arrival);

@@ -1,6 +1,6 @@
 //! A warp slot of an SM: the scheduler's knowledge of the warp, and the values that it works on.
 
-use super::copies::Copies;
+use super::copies::{BulkOfWarp, Copies};
 use super::hazards::Hazards;
 use super::image_reads::ImageReads;
 use super::readiness::Readiness;
@@ -30,6 +30,8 @@ pub enum Status {
     Fence,
     /// Waits for copies to shared memory.
     Copies,
+    /// Waits for copies of many bytes.
+    BulkCopies,
     /// Has ended, and waits for its copies and the answers of its atomics to come.
     Draining,
 }
@@ -131,6 +133,8 @@ pub struct Context {
     pub image_reads: ImageReads,
     /// Copies to shared memory.
     pub copies: Copies,
+    /// Copies of many bytes.
+    pub bulk: BulkOfWarp,
     /// The threads' local memory, lane by lane.
     pub local: Vec<u8>,
 }

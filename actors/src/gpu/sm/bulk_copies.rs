@@ -1,0 +1,189 @@
+//! The SM's unit for copies of many bytes (Hopper's tensor memory accelerator): it makes the accesses of one copy after the other, past the
+//! L1, and tells their barrier or their warp when a copy is done.
+//!
+//! The values have been copied when the instruction issued (`isa`); the unit has the time alone. It needs `bulk_copy_latency` for each copy,
+//! and a cycle for each line. It does not begin an access that the memory pipe has no room for.
+
+use super::coalescer::Lines;
+use super::counters::Stall;
+use super::memory_pipe::{Owner, Purpose};
+use super::profile::Profile;
+use super::progress::{Sm, State, Step};
+use super::warps::copies::complete;
+use super::warps::readiness::Ready;
+use super::warps::slot::Status;
+use crate::slab::Slab;
+use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, MemoryAccess};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A copy that is under way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct UnderWay {
+    warp: u16,
+    generation: u32,
+    copy: BulkCopy,
+    /// The group of the warp's copies that it is in, where it is in one.
+    group: u32,
+    /// The key of its answers.
+    key: u32,
+    launch: u32,
+    /// The first cycle in which it can make an access.
+    start: u64,
+    /// The accesses that it has not made.
+    accesses: VecDeque<MemoryAccess>,
+}
+
+/// The state of the unit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct BulkCopies {
+    copies: Slab<UnderWay>,
+    /// Those that have accesses to make, in their order.
+    queue: VecDeque<u32>,
+    /// The first cycle in which it can make the next access.
+    free: u64,
+    /// The next access waits for room below the L1.
+    waits_for_room: bool,
+    #[serde(skip)]
+    lines: Lines,
+}
+
+impl BulkCopies {
+    /// The cycle in which it has something to do by itself; `u64::MAX` where it has nothing.
+    #[inline]
+    pub fn due(&self) -> u64 {
+        match self.queue.front().and_then(|first| self.copies.get(*first)) {
+            Some(first) if !self.waits_for_room => first.start.max(self.free),
+            _ => u64::MAX,
+        }
+    }
+
+    /// There is room below the L1 again.
+    #[inline]
+    pub fn has_room(&mut self) {
+        self.waits_for_room = false;
+    }
+
+    /// Copies under way.
+    pub fn len(&self) -> u32 {
+        self.copies.len()
+    }
+}
+
+impl<P: Profile> Sm<P> {
+    /// The warp has asked for the copy that its last step describes.
+    pub(super) fn begin_bulk_copy(&mut self, warp: usize, pc: u32, copy: BulkCopy, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let known = match self.execution.access.kind {
+            AccessKind::Load | AccessKind::Store => 0,
+            AccessKind::Atomic | AccessKind::Reduction => {
+                self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time()))
+            }
+        };
+        let State { warps, pipe, bulk, .. } = &mut self.state;
+        let (slot, context, cta) = warps.all_of(warp);
+        let number = bulk.copies.next_key();
+        let owner = Owner { warp: warp as u16, generation: slot.generation, purpose: Purpose::Bulk { number } };
+        let first = Some(&self.execution.access).filter(|access| access.mask != 0);
+        let accesses = first.into_iter().chain(&self.execution.further).cloned().collect();
+        bulk.copies.insert(UnderWay {
+            warp: owner.warp,
+            generation: owner.generation,
+            copy,
+            group: context.bulk.begin(copy.end == BulkEnd::Group),
+            key: pipe.open_bulk(owner, known),
+            launch: cta.launch.as_ref().map_or(0, |launch| launch.id.0),
+            start: cycle + self.specification.bulk_copy_latency,
+            accesses,
+        });
+        bulk.queue.push_back(number);
+        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+    }
+
+    /// The unit makes the accesses that it can make in this cycle: one, and the end of copies without any.
+    #[cold]
+    pub(super) fn continue_bulk_copies(&mut self, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let mut events = std::mem::take(&mut self.scratch.events);
+        let State { warps, pipe, bulk, .. } = &mut self.state;
+        if let Some(&number) = bulk.queue.front() {
+            let copy = &mut bulk.copies[number];
+            let warp = usize::from(copy.warp);
+            // The kernel may have been ended meanwhile.
+            if !warps.is_current(warp, copy.generation) {
+                copy.accesses.clear();
+            }
+            if let Some(access) = copy.accesses.front() {
+                let has_room = match access.kind {
+                    AccessKind::Load => pipe.has_room_for_loads(&self.specification.pipe),
+                    _ => pipe.has_room_for_stores(&self.specification.pipe),
+                };
+                if !has_room {
+                    bulk.waits_for_room = true;
+                } else {
+                    bulk.lines.gather(access);
+                    let lines = bulk.lines.as_slice();
+                    let (_, _, cta) = warps.all_of(warp);
+                    let way_out = (&self.wiring.ports, &mut *step.out);
+                    let of = (copy.key, copy.launch, &mut cta.counters);
+                    pipe.bulk_access(&self.specification.pipe, access, lines, of, cycle, way_out);
+                    bulk.free = cycle + lines.len() as u64;
+                    if access.kind != AccessKind::Load {
+                        warps.warp_mut(warp).outstanding += lines.len() as u32;
+                    }
+                    copy.accesses.pop_front();
+                }
+            }
+            if copy.accesses.is_empty() {
+                bulk.queue.pop_front();
+                pipe.close_bulk(copy.key, &mut events);
+            }
+        }
+        self.carry(events, step);
+    }
+
+    /// A copy is done.
+    pub(super) fn bulk_copy_done(&mut self, number: u32, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let UnderWay { warp, generation, copy, group, .. } = self.state.bulk.copies.remove(number);
+        let warp = usize::from(warp);
+        let warps = &mut self.state.warps;
+        if !warps.is_current(warp, generation) {
+            return;
+        }
+        let ready = cycle + self.specification.pipe.fill_latency();
+        if let BulkEnd::Barrier { address } = copy.end {
+            let (_, _, cta) = warps.all_of(warp);
+            complete(&mut cta.shared, address, copy.bytes);
+        }
+        warps.bulk_copy_arrived(warp, (copy.end == BulkEnd::Group).then_some(group), ready);
+        let status = warps.warp(warp).status;
+        let groups = &warps.context(warp).bulk.groups;
+        match status {
+            Status::BulkCopies if groups.at_most(groups.wanted) => {
+                let ready = groups.ready.max(cycle);
+                self.resume(warp, ready, step);
+            }
+            // Machine code waits for the scoreboard of a group.
+            Status::Memory => self.resume(warp, cycle, step),
+            Status::Draining if warps.may_leave(warp) => self.retire(warp, cycle, step.out),
+            _ => {}
+        }
+    }
+
+    /// A wait until at most so many groups of copies out of shared memory are under way: gives the cycle in which the warp can go on, `next` at
+    /// the soonest; `None` where it waits.
+    pub(super) fn wait_for_bulk_copies(&mut self, warp: usize, groups: u32, next: u64, cycle: u64) -> Option<u64> {
+        let (slot, context, _) = self.state.warps.all_of(warp);
+        let copies = &mut context.bulk.groups;
+        if !copies.at_most(Some(groups)) {
+            copies.wanted = Some(groups);
+            self.state.warps.wait(warp, Status::BulkCopies, Stall::LongScoreboard, cycle + 1);
+            return None;
+        }
+        if copies.ready > next {
+            slot.stall = Stall::LongScoreboard;
+        }
+        Some(next.max(copies.ready))
+    }
+}
