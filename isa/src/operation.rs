@@ -78,6 +78,13 @@ pub(crate) enum Kind {
     CopyArrive,
     /// Asks whether a phase of an `mbarrier` object is complete: `immediate` is a `barrier_test`.
     BarrierTest,
+    /// The warp's part of a product of matrices by a group of four warps: `immediate` is a
+    /// [`GroupForm`](crate::matrix_group::GroupForm).
+    GroupProduct,
+    /// Makes a group of the products since the last.
+    ProductCommit,
+    /// Waits for products: `immediate` is the number of groups that may be under way.
+    ProductWait,
     /// Ends the kernel with an error.
     Trap,
     /// Machine code: places of lanes.

@@ -119,6 +119,8 @@ pub(crate) type SharedCost = (Pipe, LatencyClass, CountClass);
 
 /// A vote among lanes. ptxas gives `VOTE` stall cycles and no scoreboard, as it does arithmetic and not shuffles.
 pub(crate) const VOTE: SharedCost = (Pipe::Int, LatencyClass::Integer, CountClass::Other);
+/// A product by a group of warps: the tensor cores go on with it after it has issued, see `GroupForm::passes`.
+pub(crate) const GROUP_PRODUCT: SharedCost = (Pipe::Tensor, LatencyClass::Tensor, CountClass::Other);
 /// A fence of the GPU or the system, which waits for stores.
 pub(crate) const FENCE: SharedCost = (Pipe::Memory, LatencyClass::Variable, CountClass::Other);
 /// A fence of a CTA, and what else waits for nothing.

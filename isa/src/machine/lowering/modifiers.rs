@@ -89,6 +89,8 @@ const WITHOUT_EFFECT_OF: &[(&str, &[Aspect])] = &[
     ("TLD", &[Aspect::Level, Aspect::Clamp, Aspect::Scalars]),
     ("TLD4", &[Aspect::Scalars]),
     ("TXD", &[Aspect::Level]),
+    // Products have their values when they issue.
+    ("WARPGROUP", &[Aspect::Mode]),
     // Lanes that run together are apart from the others in any case.
     ("WARPSYNC", &[Aspect::Mode]),
 ];
