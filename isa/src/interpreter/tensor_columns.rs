@@ -172,7 +172,7 @@ mod tests {
             let (format, shift) = (format_of(element, 0).0, if element == Element::Tf32 { 13 } else { 0 });
             let bits = self.next();
             let exponent = (format.bias() as u32 + self.next() % spread).saturating_sub(spread / 2);
-            let all = (1u32 << (format.fraction + format.exponent + 1)) - 1;
+            let all = u32::MAX >> (31 - format.fraction - format.exponent);
             let number = match self.next() % 64 {
                 0 => bits & all,
                 1..8 => bits & (1 << (format.fraction + format.exponent)),

@@ -3,6 +3,6 @@
 mod call_graphs;
 mod calls;
 mod library_code;
-mod machine_code;
+pub mod machine_code;
 mod pieces;
 mod serialization;
