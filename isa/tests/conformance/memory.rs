@@ -334,7 +334,6 @@ fn what_the_simulator_does_not_do_is_refused_by_name() {
         "multimem.ld_reduce.global.add.u32 %r1, [%rd1]",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%rd1], [%rd2], 16, [%rd3]",
         "cp.async.bulk.commit_group",
-        "wgmma.fence.sync.aligned",
         "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%rd1], 32",
     ] {
         let message = refusal(instruction);

@@ -125,7 +125,13 @@ impl Runner<'_, '_> {
             let effect = self.execution.step(&mut cta.warps[warp].context, slot, values, clocks);
             left -= u32::from(effect != Effect::Retry);
             match effect {
-                Effect::Plain | Effect::Fence | Effect::CopyCommit | Effect::CopyWait { .. } => {}
+                Effect::Plain
+                | Effect::Fence
+                | Effect::CopyCommit
+                | Effect::CopyWait { .. }
+                | Effect::Product { .. }
+                | Effect::ProductCommit
+                | Effect::ProductWait { .. } => {}
                 Effect::Branch { divergent } => {
                     slot.counters.branches_divergent += u64::from(divergent);
                     slot.counters.branches_uniform += u64::from(!divergent);
@@ -227,6 +233,9 @@ impl Runner<'_, '_> {
             | Effect::Fence
             | Effect::CopyCommit
             | Effect::CopyWait { .. }
+            | Effect::Product { .. }
+            | Effect::ProductCommit
+            | Effect::ProductWait { .. }
             | Effect::Fault { .. } => return false,
         }
         true

@@ -3,6 +3,7 @@
 use super::copies::Copies;
 use super::hazards::Hazards;
 use super::image_reads::ImageReads;
+use super::products::Products;
 use super::readiness::Readiness;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
@@ -131,6 +132,8 @@ pub struct Context {
     pub image_reads: ImageReads,
     /// Copies to shared memory.
     pub copies: Copies,
+    /// Products of matrices by groups of warps.
+    pub products: Products,
     /// The threads' local memory, lane by lane.
     pub local: Vec<u8>,
 }
