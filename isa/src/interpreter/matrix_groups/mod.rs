@@ -12,7 +12,7 @@ mod operands;
 
 use super::floating_point::number_format::Format;
 use super::registers::{Lane, Registers, special};
-use super::tensor_columns::{Factors, WIDTH, add_block};
+use super::tensor_columns::{Factors, Products, WIDTH, dot_products};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add};
 use crate::execution::{Effect, StepContext};
 use crate::lanes::LANES;
@@ -127,23 +127,23 @@ fn compute<const VERSION: usize>(product: &Product, registers: &mut Registers) -
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
 fn compute_with_features(product: &Product, registers: &mut Registers) -> Result<(), OutOfReach> {
-    product.compute(registers)
+    product.compute::<1>(registers)
 }
 
 #[inline(never)]
 fn compute_portable(product: &Product, registers: &mut Registers) -> Result<(), OutOfReach> {
-    product.compute(registers)
+    product.compute::<0>(registers)
 }
 
 impl Product<'_> {
     #[inline(always)]
-    fn compute(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
+    fn compute<const VERSION: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
         match self.form.a {
-            Element::F16 | Element::Bf16 => self.floats::<16>(registers),
-            Element::Tf32 => self.floats::<8>(registers),
-            Element::E4m3 | Element::E5m2 => self.floats::<MOST_DEPTH>(registers),
+            Element::F16 | Element::Bf16 => self.floats::<VERSION, 16>(registers),
+            Element::Tf32 => self.floats::<VERSION, 8>(registers),
+            Element::E4m3 | Element::E5m2 => self.floats::<VERSION, MOST_DEPTH>(registers),
             Element::Bits => self.bits(registers),
-            _ => self.integers(registers),
+            _ => self.integers::<VERSION>(registers),
         }
     }
 
@@ -153,7 +153,7 @@ impl Product<'_> {
     }
 
     #[inline(always)]
-    fn floats<const DEPTH: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
+    fn floats<const VERSION: usize, const DEPTH: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
         let GroupForm { a, b, d, columns, negates, .. } = self.form;
         let sums = Sums::<DEPTH> {
             elements: [a, b],
@@ -165,12 +165,9 @@ impl Product<'_> {
         if negates[0] {
             left.as_flattened_mut().iter_mut().for_each(|bits| *bits ^= 1 << (a.bits() - 1));
         }
-        let mut rows = [Factors::ZERO; WARP_ROWS];
-        for (row, bits) in rows.iter_mut().zip(&left) {
-            row.fill(format_of(a, 0).0, unread_bits(a), bits);
-        }
+        let (mut rows, mut factors) = (Factors::ZERO, Factors::ZERO);
+        rows.fill(format_of(a, 0).0, unread_bits(a), &left);
         let mut right = [[[0; WIDTH]; DEPTH]; BLOCK / WIDTH];
-        let mut factors = [Factors::ZERO; DEPTH];
         for first in (0..columns).step_by(BLOCK) {
             let count = self.block(first);
             self.gather_columns(first, count, &mut right)?;
@@ -181,12 +178,11 @@ impl Product<'_> {
             let mut block = Block::ZERO;
             self.read_block(registers, first, count, &mut block);
             for group in 0..count.div_ceil(WIDTH) {
-                for (factors, bits) in factors.iter_mut().zip(&right[group]) {
-                    factors.fill(format_of(b, 0).0, unread_bits(b), bits);
-                }
+                factors.fill(format_of(b, 0).0, unread_bits(b), &right[group]);
+                let products = Products { adder: sums.adder, rows: &rows, columns: &factors, result: sums.result };
                 for row in 0..WARP_ROWS {
                     let block = &mut block.0[row][group];
-                    if !add_block(sums.adder, &rows[row], &factors, block, sums.result) {
+                    if !products.add::<VERSION>(row, block) {
                         sums.one_by_one(&left[row], &right[group], block);
                     }
                 }
@@ -197,29 +193,25 @@ impl Product<'_> {
     }
 
     #[inline(always)]
-    fn integers(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
+    fn integers<const VERSION: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
         let GroupForm { a, b, columns, saturates, .. } = self.form;
         let mut left = [[0; MOST_DEPTH]; WARP_ROWS];
         self.gather_rows(registers, &mut left)?;
+        let mut rows = [[0.0; MOST_DEPTH]; WARP_ROWS];
+        to_numbers(a, &left, &mut rows);
         let mut right = [[[0; WIDTH]; MOST_DEPTH]; BLOCK / WIDTH];
+        let mut factors = [[0.0; WIDTH]; MOST_DEPTH];
         for first in (0..columns).step_by(BLOCK) {
             let count = self.block(first);
             self.gather_columns(first, count, &mut right)?;
             let mut block = Block::ZERO;
             self.read_block(registers, first, count, &mut block);
             for group in 0..count.div_ceil(WIDTH) {
-                // All sums of products are integers below 2^24, which single precision has exactly.
-                let right = right[group].map(|bits| numbers(b, &bits));
+                to_numbers(b, &right[group], &mut factors);
                 for row in 0..WARP_ROWS {
-                    let left = numbers(a, &left[row]);
-                    let mut totals = [0.0f32; WIDTH];
-                    for place in 0..MOST_DEPTH {
-                        for column in 0..WIDTH {
-                            totals[column] += left[place] * right[place][column];
-                        }
-                    }
+                    let totals = dot_products::<VERSION>(&rows[row], &factors);
                     for (sum, total) in block.0[row][group].iter_mut().zip(totals) {
-                        *sum = added(*sum, total as i32, saturates);
+                        *sum = added(*sum, total, saturates);
                     }
                 }
             }
@@ -288,13 +280,16 @@ const fn unread_bits(element: Element) -> u32 {
 
 /// Bytes as numbers.
 #[inline(always)]
-fn numbers<const COUNT: usize>(element: Element, bits: &[u32; COUNT]) -> [f32; COUNT] {
-    let mut numbers = [0.0; COUNT];
-    let is_signed = element == Element::S8;
-    for (number, bits) in numbers.iter_mut().zip(bits) {
-        *number = if is_signed { f32::from(*bits as u8 as i8) } else { f32::from(*bits as u8) };
+fn to_numbers<const COUNT: usize, const LINES: usize>(
+    element: Element,
+    bits: &[[u32; COUNT]; LINES],
+    numbers: &mut [[f32; COUNT]; LINES],
+) {
+    // The sign bit of signed ones counts as much as all others and one, downwards.
+    let sign = if element == Element::S8 { 0x80 } else { 0 };
+    for (number, bits) in numbers.as_flattened_mut().iter_mut().zip(bits.as_flattened()) {
+        *number = ((bits ^ sign) as i32 - sign as i32) as f32;
     }
-    numbers
 }
 
 /// A sum of integers, which wraps around or is limited.
