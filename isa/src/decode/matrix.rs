@@ -175,7 +175,12 @@ impl Decoder<'_> {
         self.vector(operand, count)?.iter().map(|part| self.source(part, scalar_type)).collect()
     }
 
-    pub(super) fn fragment_destinations(&mut self, operand: &Operand, element: Element, count: usize) -> Decoded<Vec<Slot>> {
+    pub(super) fn fragment_destinations(
+        &mut self,
+        operand: &Operand,
+        element: Element,
+        count: usize,
+    ) -> Decoded<Vec<Slot>> {
         let parts = self.vector(operand, count)?;
         let mut slots = Vec::with_capacity(count);
         for part in parts {

@@ -125,17 +125,7 @@ impl Decoder<'_> {
                 _ => return Err(self.bad(operand, "0 or 1 is expected here")),
             };
         }
-        let form = GroupForm {
-            a,
-            b,
-            d,
-            columns,
-            a_in_registers,
-            negates,
-            transposes,
-            saturates,
-            ends_group: false,
-        };
+        let form = GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group: false };
         let result = self.operand(instruction, 0)?;
         let destinations = self.fragment_destinations(result, d, form.result_registers())?;
         let mut sources = self.fragment_sources(result, d, form.result_registers())?;

@@ -177,7 +177,7 @@ pub struct Guard {
 /// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
 ///
 /// Almost every instruction names few registers. These are here, and entries that do not matter fill the other places, so that no code has
-/// to count. The program keeps further registers; matrix instructions have up to 32.
+/// to count. The program keeps further registers; matrix instructions have up to 32, those of groups of warps up to 140.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
     /// The registers that it reads, its guard and addresses included, and the registers that it writes. Other places repeat the first, or

@@ -56,10 +56,10 @@ impl Layout {
                 let depth = depth + self.part * 2 * t;
                 offset(&[(8, w * t), (MANY, stride)], along) + offset(&[(t, 1), (w, t)], depth)
             }
-            (true, 1) => {
-                offset(&[(t, 1), (1, t), (MANY, stride)], along) + offset(&[(8, t), (MANY, leading)], depth)
+            (true, 1) => offset(&[(t, 1), (1, t), (MANY, stride)], along) + offset(&[(8, t), (MANY, leading)], depth),
+            (true, _) => {
+                offset(&[(t, 1), (w, t), (MANY, leading)], along) + offset(&[(8, w * t), (MANY, stride)], depth)
             }
-            (true, _) => offset(&[(t, 1), (w, t), (MANY, leading)], along) + offset(&[(8, w * t), (MANY, stride)], depth),
         };
         // Swizzle<B, 4, 3>, with as many bits B as the width has. It is one of addresses; a pattern that begins elsewhere has its own.
         let bits = w - 1;
@@ -182,9 +182,7 @@ impl Case {
     fn run(&self, a: &[Vec<u64>], b: &[Vec<u64>], c: &[Vec<u64>]) -> Vec<Vec<u64>> {
         let [d_bits, a_bits, b_bits] = self.types.map(bits_of);
         let mut shared = vec![0; 1 << 16];
-        for (base, bits, layout, matrix) in
-            [(0, a_bits, self.layouts[0], a), (B_BASE, b_bits, self.layouts[1], b)]
-        {
+        for (base, bits, layout, matrix) in [(0, a_bits, self.layouts[0], a), (B_BASE, b_bits, self.layouts[1], b)] {
             for (along, line) in matrix.iter().enumerate() {
                 for (depth, value) in line.iter().enumerate() {
                     // Single bits lie in bytes, the lowest first.
@@ -371,7 +369,8 @@ fn integers_are_limited_or_wrap_around() {
         (true, i32::MAX - 32, i32::MAX),
     ] {
         let case = Case { types: TYPES[15], columns: 8, saturates, ..CASE };
-        let result = case.run(&vec![vec![1; 32]; 64], &vec![vec![1; 32]; 8], &vec![vec![u64::from(start as u32); 8]; 64]);
+        let result =
+            case.run(&vec![vec![1; 32]; 64], &vec![vec![1; 32]; 8], &vec![vec![u64::from(start as u32); 8]; 64]);
         assert_eq!(result, vec![vec![u64::from(expected as u32); 8]; 64]);
     }
     let case = Case { types: TYPES[13], columns: 8, saturates: true, ..CASE };

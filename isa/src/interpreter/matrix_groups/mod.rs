@@ -23,22 +23,7 @@ use crate::operation::operand::Row;
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 use descriptor::{CHUNK, Descriptor, OutOfReach};
-use operands::{BLOCK, Block};
-
-/// A product that is to be computed.
-struct Product<'a> {
-    form: GroupForm,
-    instruction: &'a Instruction,
-    constants: &'a [Row],
-    shared: &'a [u8],
-    /// Those of A and B.
-    descriptors: [Descriptor; 2],
-    /// Whether the accumulator counts.
-    adds: bool,
-    /// The warp's number in its group.
-    warp: u32,
-    mask: u32,
-}
+use operands::{BLOCK, Block, Product};
 
 /// A group's product. The immediate is a [`GroupForm`]; the list has D, C, and A where it is in registers; the first two sources are the
 /// descriptors of A and B, of which those of the first lane count. The accumulator counts where the first predicate source is true. In

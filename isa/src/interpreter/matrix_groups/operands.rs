@@ -3,15 +3,30 @@
 //! Columns are computed in blocks. In a block, each tile of eight has its even columns first: those are what four lanes beside each other
 //! hold in one register of the accumulator, the odd ones in the next, so that accumulators are copied by four.
 
-use super::descriptor::{CHUNK, OutOfReach, chunk};
-use super::Product;
+use super::descriptor::{CHUNK, Descriptor, OutOfReach, chunk};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::interpreter::tensor_columns::WIDTH;
 use crate::interpreter::tensor_sum::widened;
 use crate::lanes::LANES;
 use crate::matrix::Element;
-use crate::matrix_group::WARP_ROWS;
-use crate::operation::operand::Source;
+use crate::matrix_group::{GroupForm, WARP_ROWS};
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, Source};
+
+/// A product that is to be computed.
+pub(super) struct Product<'a> {
+    pub form: GroupForm,
+    pub instruction: &'a Instruction,
+    pub constants: &'a [Row],
+    pub shared: &'a [u8],
+    /// Those of A and B.
+    pub descriptors: [Descriptor; 2],
+    /// Whether the accumulator counts.
+    pub adds: bool,
+    /// The warp's number in its group.
+    pub warp: u32,
+    pub mask: u32,
+}
 
 /// Columns that are computed together.
 pub(super) const BLOCK: usize = 64;

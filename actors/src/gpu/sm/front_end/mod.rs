@@ -260,13 +260,7 @@ impl FrontEnd {
 
     /// The instruction of the tensor cores that a warp has issued in `cycle` takes those of its sub-core for so many passes: gives the cycle
     /// from which on they are free.
-    pub fn hold_tensor(
-        &mut self,
-        specification: &FrontEndSpecification,
-        warp: usize,
-        passes: u8,
-        cycle: u64,
-    ) -> u64 {
+    pub fn hold_tensor(&mut self, specification: &FrontEndSpecification, warp: usize, passes: u8, cycle: u64) -> u64 {
         let free = cycle + u64::from(specification.intervals[Pipe::Tensor as usize]) * u64::from(passes);
         let sub_core = warp % self.sub_cores.len();
         self.sub_cores[sub_core].issue(warp, Pipe::Tensor, free);
