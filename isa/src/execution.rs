@@ -398,6 +398,21 @@ pub enum Effect {
         /// The groups.
         groups: u32,
     },
+    /// The warp's part of a product of matrices by a group of four warps (`wgmma`) is computed. The tensor cores go on with it while the
+    /// warp does; nothing waits for it before [`Effect::ProductWait`].
+    Product {
+        /// Cycles that it takes a sub-core's tensor cores.
+        passes: u8,
+        /// It ends a group of products, as [`Effect::ProductCommit`] does.
+        ends_group: bool,
+    },
+    /// The products since the last commit are a group (`wgmma.commit_group`).
+    ProductCommit,
+    /// The lanes wait until at most that many of the latest groups of products are under way.
+    ProductWait {
+        /// The groups.
+        groups: u32,
+    },
     /// Nothing happened: repeat the step in the next window.
     Retry,
     /// The warp cannot go on.

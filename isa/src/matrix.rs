@@ -27,7 +27,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    const ALL: [Element; 13] = [
+    pub const ALL: [Element; 13] = [
         Element::F16,
         Element::Bf16,
         Element::Tf32,

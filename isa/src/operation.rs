@@ -91,6 +91,13 @@ pub(crate) enum Kind {
     /// Copies a tensor map from shared to device memory: the second source, of 64 bits where `wide[1]`, and `immediate` are the place in shared
     /// memory; each lane copies a word.
     CopyTensorMap,
+    /// The warp's part of a product of matrices by a group of four warps: `immediate` is a
+    /// [`GroupForm`](crate::matrix_group::GroupForm).
+    GroupProduct,
+    /// Makes a group of the products since the last.
+    ProductCommit,
+    /// Waits for products: `immediate` is the number of groups that may be under way.
+    ProductWait,
     /// Ends the kernel with an error.
     Trap,
     /// Machine code: places of lanes.

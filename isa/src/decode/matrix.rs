@@ -17,7 +17,7 @@ use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::{ScalarType as T, StateSpace};
 
-fn element_of(scalar_type: T) -> Option<Element> {
+pub(super) fn element_of(scalar_type: T) -> Option<Element> {
     Some(match scalar_type {
         T::F16 => Element::F16,
         T::Bf16 => Element::Bf16,
@@ -170,12 +170,17 @@ impl Decoder<'_> {
         Ok(parts)
     }
 
-    fn fragment_sources(&mut self, operand: &Operand, element: Element, count: usize) -> Decoded<Vec<Slot>> {
+    pub(super) fn fragment_sources(&mut self, operand: &Operand, element: Element, count: usize) -> Decoded<Vec<Slot>> {
         let scalar_type = if element == Element::F64 { T::F64 } else { T::B32 };
         self.vector(operand, count)?.iter().map(|part| self.source(part, scalar_type)).collect()
     }
 
-    fn fragment_destinations(&mut self, operand: &Operand, element: Element, count: usize) -> Decoded<Vec<Slot>> {
+    pub(super) fn fragment_destinations(
+        &mut self,
+        operand: &Operand,
+        element: Element,
+        count: usize,
+    ) -> Decoded<Vec<Slot>> {
         let parts = self.vector(operand, count)?;
         let mut slots = Vec::with_capacity(count);
         for part in parts {
@@ -271,7 +276,7 @@ impl Decoder<'_> {
     }
 
     /// Begins an instruction that the whole warp does together.
-    fn together(&mut self, instruction: &Instruction, cost: super::timing::Cost, list: OperandList) {
+    pub(super) fn together(&mut self, instruction: &Instruction, cost: super::timing::Cost, list: OperandList) {
         let members = self.constant(0xffff_ffff, false);
         self.start(instruction.span, cost);
         let last = self.last();

@@ -18,6 +18,7 @@ mod float;
 mod float_rules;
 mod frame;
 mod matrix;
+mod matrix_group;
 mod memory;
 mod movement;
 mod operand_types;
@@ -286,6 +287,7 @@ impl<'a> Decoder<'a> {
             Opcode::Wmma | Opcode::Mma | Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Movmatrix => {
                 self.matrix(instruction)?
             }
+            Opcode::Wgmma => self.matrix_group(instruction)?,
             Opcode::Tex | Opcode::Tld4 | Opcode::Txq | Opcode::Suq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
                 self.texture(instruction)?
             }
@@ -390,6 +392,9 @@ impl Pending {
             | Kind::BulkWait
             | Kind::ReplaceField(_)
             | Kind::CopyTensorMap
+            | Kind::GroupProduct
+            | Kind::ProductCommit
+            | Kind::ProductWait
             | Kind::Convergence(_)
             | Kind::Trap => (Order::Pinned, None),
         };

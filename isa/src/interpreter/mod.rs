@@ -11,11 +11,13 @@ pub(crate) mod floating_point;
 pub(crate) mod integer;
 pub(crate) mod machine;
 pub(crate) mod matrix;
+mod matrix_groups;
 mod members;
 pub(crate) mod movement;
 pub(crate) mod packed;
 pub(crate) mod registers;
 mod run;
+pub(crate) mod tensor_columns;
 pub(crate) mod tensor_sum;
 pub(crate) mod video;
 
@@ -140,6 +142,15 @@ fn step<const VERSION: usize>(
                 _ if instruction.kind == Kind::CopyCommit => Effect::CopyCommit,
                 ALL_COPIES => Effect::CopyWait { groups: None },
                 groups => Effect::CopyWait { groups: Some(groups) },
+            }
+        }
+        Kind::GroupProduct => matrix_groups::product::<VERSION>(instruction, warp, context, mask),
+        Kind::ProductCommit | Kind::ProductWait => {
+            warp.control.advance();
+            match instruction.kind {
+                _ if mask == 0 => Effect::Plain,
+                Kind::ProductCommit => Effect::ProductCommit,
+                _ => Effect::ProductWait { groups: instruction.immediate },
             }
         }
         Kind::Branch => {

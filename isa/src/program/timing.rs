@@ -119,6 +119,8 @@ pub(crate) type SharedCost = (Pipe, LatencyClass, CountClass);
 
 /// A vote among lanes. ptxas gives `VOTE` stall cycles and no scoreboard, as it does arithmetic and not shuffles.
 pub(crate) const VOTE: SharedCost = (Pipe::Int, LatencyClass::Integer, CountClass::Other);
+/// A product by a group of warps: the tensor cores go on with it after it has issued, see `GroupForm::passes`.
+pub(crate) const GROUP_PRODUCT: SharedCost = (Pipe::Tensor, LatencyClass::Tensor, CountClass::Other);
 /// A fence of the GPU or the system, which waits for stores.
 pub(crate) const FENCE: SharedCost = (Pipe::Memory, LatencyClass::Variable, CountClass::Other);
 /// A fence of a CTA, and what else waits for nothing.
@@ -175,7 +177,7 @@ pub struct Guard {
 /// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
 ///
 /// Almost every instruction names few registers. These are here, and entries that do not matter fill the other places, so that no code has
-/// to count. The program keeps further registers; matrix instructions have up to 32.
+/// to count. The program keeps further registers; matrix instructions have up to 32, those of groups of warps up to 140.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
     /// The registers that it reads, its guard and addresses included, and the registers that it writes. Other places repeat the first, or

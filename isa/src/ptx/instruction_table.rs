@@ -7,15 +7,18 @@ use std::sync::LazyLock;
 use super::modifier::Modifier as M;
 use super::opcode::Opcode as O;
 
+/// Words of 64 bits that have a bit for each modifier.
+const MODIFIER_WORDS: usize = 7;
+
 /// A set of modifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct ModifierSet {
-    bits: [u64; 6],
+    bits: [u64; MODIFIER_WORDS],
 }
 
 impl ModifierSet {
     const fn of(groups: &[&[M]]) -> Self {
-        let mut bits = [0; 6];
+        let mut bits = [0; MODIFIER_WORDS];
         let mut group = 0;
         while group < groups.len() {
             let mut index = 0;
@@ -25,6 +28,28 @@ impl ModifierSet {
                 index += 1;
             }
             group += 1;
+        }
+        Self { bits }
+    }
+
+    /// The modifiers from one up to another.
+    const fn between(first: M, last: M) -> Self {
+        let mut bits = [0; MODIFIER_WORDS];
+        let mut number = first as usize;
+        while number <= last as usize {
+            bits[number / 64] |= 1 << (number % 64);
+            number += 1;
+        }
+        Self { bits }
+    }
+
+    /// Those of either set.
+    const fn or(self, other: Self) -> Self {
+        let mut bits = self.bits;
+        let mut index = 0;
+        while index < MODIFIER_WORDS {
+            bits[index] |= other.bits[index];
+            index += 1;
         }
         Self { bits }
     }
@@ -163,20 +188,18 @@ pub fn form(opcode: O, modifiers: &[M]) -> Option<&'static Form> {
 /// `operands`: d destination, p destination or pair, r destination with residency, s source, q predicate, o source or predicate, a address,
 /// t address list, l label, v video source; `|` before the optional ones.
 const fn row(opcode: O, required: &'static [M], groups: &[&[M]], types: (u8, u8), operands: &'static str) -> Form {
-    let own = ModifierSet::of(groups);
-    let needed = ModifierSet::of(&[required]);
-    let mut bits = [0; 6];
-    let mut index = 0;
-    while index < bits.len() {
-        bits[index] = own.bits[index] | needed.bits[index];
-        index += 1;
-    }
-    let modifiers = ModifierSet { bits };
+    let modifiers = ModifierSet::of(groups).or(ModifierSet::of(&[required]));
     Form { opcode, required, modifiers, minimum_types: types.0, maximum_types: types.1, operands, is_open: false }
 }
 
+/// A product by a group of warps.
+const fn group(required: &'static [M], operands: &'static str) -> Form {
+    let form = row(O::Wgmma, required, &[&[M::Sync, M::Aligned, M::Satfinite, M::And, M::Popc]], (3, 3), operands);
+    Form { modifiers: form.modifiers.or(GROUP_SHAPE), ..form }
+}
+
 const fn open(opcode: O, required: &'static [M]) -> Form {
-    let modifiers = ModifierSet { bits: [u64::MAX; 6] };
+    let modifiers = ModifierSet { bits: [u64::MAX; MODIFIER_WORDS] };
     Form { opcode, required, modifiers, minimum_types: 0, maximum_types: u8::MAX, operands: "|", is_open: true }
 }
 
@@ -280,6 +303,8 @@ const SHAPE: &[M] = &[
     M::M8n32k16,
     M::M32n8k16,
 ];
+/// The shapes of products by groups of warps: all modifiers that name one, which stand together in the list of modifiers.
+const GROUP_SHAPE: ModifierSet = ModifierSet::between(M::M64n8k8, M::M64n256k256);
 const MATRIX: &[M] = &[M::Sync, M::Aligned, M::Row, M::Col, M::Satfinite, M::A, M::B, M::C, M::D];
 const SPARSE: &[M] = &[
     M::Sp,
@@ -482,8 +507,12 @@ static FORMS: &[Form] = &[
     row(O::Ldmatrix, &[], &[SHAPE, SPACE, &[M::Sync, M::Aligned, M::X1, M::X2, M::X4, M::Trans, M::B8x16, M::B6x16P32, M::B4x16P64]], (1, 1), "da"),
     row(O::Stmatrix, &[], &[SHAPE, SPACE, &[M::Sync, M::Aligned, M::X1, M::X2, M::X4, M::Trans]], (1, 1), "as"),
     row(O::Movmatrix, &[], &[SHAPE, &[M::Sync, M::Aligned, M::Trans]], (1, 1), "ds"),
+    group(&[M::MmaAsync, M::Sp], "dssssq|ssss"),
+    group(&[M::MmaAsync], "dssq|ssss"),
+    row(O::Wgmma, &[M::FenceOfGroup], &[&[M::Sync, M::Aligned]], (0, 0), ""),
+    row(O::Wgmma, &[M::CommitGroup], &[&[M::Sync, M::Aligned]], (0, 0), ""),
+    row(O::Wgmma, &[M::WaitGroup], &[&[M::Sync, M::Aligned]], (0, 0), "s"),
     // After Ampere: known by name.
-    open(O::Wgmma, &[]),
     open(O::Tcgen05, &[]),
     open(O::Tensormap, &[]),
     open(O::Multimem, &[]),
@@ -501,7 +530,7 @@ mod tests {
             assert_eq!(forms(*opcode).len(), count, "{opcode}: rows apart");
             assert!(count > 0, "{opcode}: no form");
         }
-        assert!(M::ALL.len() <= 64 * 6);
+        assert!(M::ALL.len() <= 64 * MODIFIER_WORDS);
     }
 
     #[test]

@@ -93,10 +93,50 @@ spelled_enum! {
         M16n8k4 = "m16n8k4", M16n8k8 = "m16n8k8", M16n8k16 = "m16n8k16", M16n8k32 = "m16n8k32",
         M16n8k64 = "m16n8k64", M16n8k128 = "m16n8k128", M16n8k256 = "m16n8k256",
         M16n16k8 = "m16n16k8", M16n16k16 = "m16n16k16", M8n32k16 = "m8n32k16", M32n8k16 = "m32n8k16",
+        // Matrices of groups of four warps.
+        MmaAsync = "mma_async", FenceOfGroup = "fence",
+        M64n8k8 = "m64n8k8", M64n8k16 = "m64n8k16", M64n8k32 = "m64n8k32", M64n8k64 = "m64n8k64",
+        M64n16k8 = "m64n16k8", M64n16k16 = "m64n16k16", M64n16k32 = "m64n16k32", M64n16k64 = "m64n16k64",
+        M64n24k8 = "m64n24k8", M64n24k16 = "m64n24k16", M64n24k32 = "m64n24k32", M64n24k64 = "m64n24k64",
+        M64n32k8 = "m64n32k8", M64n32k16 = "m64n32k16", M64n32k32 = "m64n32k32", M64n32k64 = "m64n32k64",
+        M64n40k8 = "m64n40k8", M64n40k16 = "m64n40k16", M64n40k32 = "m64n40k32", M64n40k64 = "m64n40k64",
+        M64n48k8 = "m64n48k8", M64n48k16 = "m64n48k16", M64n48k32 = "m64n48k32", M64n48k64 = "m64n48k64",
+        M64n56k8 = "m64n56k8", M64n56k16 = "m64n56k16", M64n56k32 = "m64n56k32", M64n56k64 = "m64n56k64",
+        M64n64k8 = "m64n64k8", M64n64k16 = "m64n64k16", M64n64k32 = "m64n64k32", M64n64k64 = "m64n64k64",
+        M64n72k8 = "m64n72k8", M64n72k16 = "m64n72k16", M64n72k32 = "m64n72k32", M64n72k64 = "m64n72k64",
+        M64n80k8 = "m64n80k8", M64n80k16 = "m64n80k16", M64n80k32 = "m64n80k32", M64n80k64 = "m64n80k64",
+        M64n88k8 = "m64n88k8", M64n88k16 = "m64n88k16", M64n88k32 = "m64n88k32", M64n88k64 = "m64n88k64",
+        M64n96k8 = "m64n96k8", M64n96k16 = "m64n96k16", M64n96k32 = "m64n96k32", M64n96k64 = "m64n96k64",
+        M64n104k8 = "m64n104k8", M64n104k16 = "m64n104k16", M64n104k32 = "m64n104k32", M64n104k64 = "m64n104k64",
+        M64n112k8 = "m64n112k8", M64n112k16 = "m64n112k16", M64n112k32 = "m64n112k32", M64n112k64 = "m64n112k64",
+        M64n120k8 = "m64n120k8", M64n120k16 = "m64n120k16", M64n120k32 = "m64n120k32", M64n120k64 = "m64n120k64",
+        M64n128k8 = "m64n128k8", M64n128k16 = "m64n128k16", M64n128k32 = "m64n128k32", M64n128k64 = "m64n128k64",
+        M64n136k8 = "m64n136k8", M64n136k16 = "m64n136k16", M64n136k32 = "m64n136k32", M64n136k64 = "m64n136k64",
+        M64n144k8 = "m64n144k8", M64n144k16 = "m64n144k16", M64n144k32 = "m64n144k32", M64n144k64 = "m64n144k64",
+        M64n152k8 = "m64n152k8", M64n152k16 = "m64n152k16", M64n152k32 = "m64n152k32", M64n152k64 = "m64n152k64",
+        M64n160k8 = "m64n160k8", M64n160k16 = "m64n160k16", M64n160k32 = "m64n160k32", M64n160k64 = "m64n160k64",
+        M64n168k8 = "m64n168k8", M64n168k16 = "m64n168k16", M64n168k32 = "m64n168k32", M64n168k64 = "m64n168k64",
+        M64n176k8 = "m64n176k8", M64n176k16 = "m64n176k16", M64n176k32 = "m64n176k32", M64n176k64 = "m64n176k64",
+        M64n184k8 = "m64n184k8", M64n184k16 = "m64n184k16", M64n184k32 = "m64n184k32", M64n184k64 = "m64n184k64",
+        M64n192k8 = "m64n192k8", M64n192k16 = "m64n192k16", M64n192k32 = "m64n192k32", M64n192k64 = "m64n192k64",
+        M64n200k8 = "m64n200k8", M64n200k16 = "m64n200k16", M64n200k32 = "m64n200k32", M64n200k64 = "m64n200k64",
+        M64n208k8 = "m64n208k8", M64n208k16 = "m64n208k16", M64n208k32 = "m64n208k32", M64n208k64 = "m64n208k64",
+        M64n216k8 = "m64n216k8", M64n216k16 = "m64n216k16", M64n216k32 = "m64n216k32", M64n216k64 = "m64n216k64",
+        M64n224k8 = "m64n224k8", M64n224k16 = "m64n224k16", M64n224k32 = "m64n224k32", M64n224k64 = "m64n224k64",
+        M64n232k8 = "m64n232k8", M64n232k16 = "m64n232k16", M64n232k32 = "m64n232k32", M64n232k64 = "m64n232k64",
+        M64n240k8 = "m64n240k8", M64n240k16 = "m64n240k16", M64n240k32 = "m64n240k32", M64n240k64 = "m64n240k64",
+        M64n248k8 = "m64n248k8", M64n248k16 = "m64n248k16", M64n248k32 = "m64n248k32", M64n248k64 = "m64n248k64",
+        M64n256k8 = "m64n256k8", M64n256k16 = "m64n256k16", M64n256k32 = "m64n256k32", M64n256k64 = "m64n256k64",
+        M64n8k256 = "m64n8k256", M64n16k256 = "m64n16k256", M64n24k256 = "m64n24k256", M64n32k256 = "m64n32k256",
+        M64n48k256 = "m64n48k256", M64n64k256 = "m64n64k256", M64n80k256 = "m64n80k256", M64n96k256 = "m64n96k256",
+        M64n112k256 = "m64n112k256", M64n128k256 = "m64n128k256", M64n144k256 = "m64n144k256",
+        M64n160k256 = "m64n160k256", M64n176k256 = "m64n176k256", M64n192k256 = "m64n192k256",
+        M64n208k256 = "m64n208k256", M64n224k256 = "m64n224k256", M64n240k256 = "m64n240k256",
+        M64n256k256 = "m64n256k256",
         // Others.
         LaunchDependents = "launch_dependents", ScaledN2Ue8m0 = "scaled::n2::ue8m0",
         LdReduce = "ld_reduce", St = "st", AccF32 = "acc::f32", AccF16 = "acc::f16",
-        // Any word of an instruction whose words are not checked yet (`tcgen05`, `wgmma` and such); its text is
+        // Any word of an instruction whose words are not checked yet (`tcgen05` and such); its text is
         // in the source at the instruction's span.
         Other = "?",
     }
@@ -117,6 +157,12 @@ impl Modifier {
             Self::SharedCluster => StateSpace::SharedCluster,
             _ => return None,
         })
+    }
+
+    /// Columns and depth of a product by a group of four warps, whose result has 64 rows: 128 and 16 of `m64n128k16`.
+    pub fn group_shape(self) -> Option<[u32; 2]> {
+        let (columns, depth) = self.name().strip_prefix("m64n")?.split_once('k')?;
+        Some([columns.parse().ok()?, depth.parse().ok()?])
     }
 
     /// How many elements a vector access has: 2, 4 or 8.

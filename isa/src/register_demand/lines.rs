@@ -100,6 +100,10 @@ impl<'f> Line<'f> {
             let passed = call.arguments.iter().chain([&call.target]);
             passed.for_each(|operand| each_register(operand, &mut |register, _| reads.push(register)));
         }
+        if instruction.opcode == O::Wgmma {
+            // Its result is its accumulator, too.
+            reads.extend_from_slice(&writes);
+        }
         let to = instruction.operands.first().and_then(register_of);
         Line { instruction, writes, reads, addresses, to }
     }

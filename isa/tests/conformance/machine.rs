@@ -110,6 +110,17 @@ pub struct Execution {
 impl Execution {
     /// A warp of `threads` threads before its first instruction.
     pub fn new(program: &Program, parameters: &[u8], threads: u32, global: &[u8], images: &[(u64, Image)]) -> Self {
+        Execution::of_warp(program, parameters, (threads, 0), global, images)
+    }
+
+    /// One of the warps of a CTA of so many threads, by its number, before its first instruction.
+    pub fn of_warp(
+        program: &Program,
+        parameters: &[u8],
+        (threads, warp_in_cta): (u32, u32),
+        global: &[u8],
+        images: &[(u64, Image)],
+    ) -> Self {
         let local_bytes = program.resources().local_bytes as usize;
         let machine = Machine {
             global: global.to_vec(),
@@ -122,7 +133,7 @@ impl Execution {
             block: [threads, 1, 1],
             grid: [1, 1, 1],
             cta: [0, 0, 0],
-            warp_in_cta: 0,
+            warp_in_cta,
             sm: 3,
             sm_count: 80,
             warp_slot: 5,

@@ -15,6 +15,7 @@ mod floats;
 mod integer;
 mod machine;
 mod matrix;
+mod matrix_groups;
 mod member_masks;
 mod memory;
 mod r#move;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Bits of a small number (a multiple of 1/2) in a type's format.
-fn encode(name: &str, value: f64) -> u64 {
+pub fn encode(name: &str, value: f64) -> u64 {
     let small = |exponent_bias: i32, fraction: u32, width: u32| {
         if value == 0.0 {
             return 0;
@@ -29,7 +29,7 @@ fn encode(name: &str, value: f64) -> u64 {
     }
 }
 
-fn bits_of(name: &str) -> usize {
+pub fn bits_of(name: &str) -> usize {
     match name {
         "b1" => 1,
         "s4" | "u4" => 4,
@@ -78,7 +78,7 @@ fn case(a_type: &str, b_type: &str, [m, n, k]: [usize; 3], seed: usize, exclusiv
 }
 
 /// Writes a value's bits at a place counted in bits.
-fn put(memory: &mut [u8], place: usize, bits: usize, value: u64) {
+pub fn put(memory: &mut [u8], place: usize, bits: usize, value: u64) {
     for bit in 0..bits {
         if (value >> bit) & 1 != 0 {
             memory[(place + bit) / 8] |= 1 << ((place + bit) % 8);
@@ -86,11 +86,11 @@ fn put(memory: &mut [u8], place: usize, bits: usize, value: u64) {
     }
 }
 
-fn get(memory: &[u8], place: usize, bits: usize) -> u64 {
+pub fn get(memory: &[u8], place: usize, bits: usize) -> u64 {
     (0..bits).fold(0, |value, bit| value | u64::from((memory[(place + bit) / 8] >> ((place + bit) % 8)) & 1) << bit)
 }
 
-fn registers(prefix: &str, count: usize) -> String {
+pub fn registers(prefix: &str, count: usize) -> String {
     let names: Vec<String> = (0..count).map(|number| format!("%{prefix}{number}")).collect();
     format!("{{{}}}", names.join(", "))
 }
@@ -454,7 +454,7 @@ fn dot(target: &str, shape: [usize; 3], types: [&str; 4], a: &[u64], b: &[u64], 
     dot_with(target, &format!("row.col.{}", types.join(".")), shape, types, a, b, c)
 }
 
-fn dot_with(target: &str, words: &str, shape: [usize; 3], types: [&str; 4], a: &[u64], b: &[u64], c: u64) -> u64 {
+pub fn dot_with(target: &str, words: &str, shape: [usize; 3], types: [&str; 4], a: &[u64], b: &[u64], c: u64) -> u64 {
     let [m, n, k] = shape;
     let instruction = format!("mma.sync.aligned.{}.{words}", shape_name(shape));
     let wide = types.map(|name| name == "f64");

@@ -333,7 +333,6 @@ fn what_the_simulator_does_not_do_is_refused_by_name() {
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%rd1], %r1, [%rd2]",
         "multimem.ld_reduce.global.add.u32 %r1, [%rd1]",
         "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], 16, %h1",
-        "wgmma.fence.sync.aligned",
         "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%rd1], 32",
     ] {
         let message = refusal(instruction);

@@ -12,6 +12,7 @@ mod launches;
 mod live;
 mod log;
 mod main_job;
+mod matrix_groups;
 mod new_unit;
 mod perfetto;
 mod printed;

@@ -243,6 +243,16 @@ impl<P: Profile> Sm<P> {
                 self.state.warps.end_bulk_group(warp, scoreboards);
             }
             Effect::BulkWait { groups } => return self.wait_for_bulk_copies(warp, groups, next, cycle),
+            Effect::Product { passes, ends_group } => self.product(warp, pc, (class, passes), ends_group, cycle),
+            Effect::ProductCommit => self.state.warps.context(warp).products.end_group(cycle),
+            Effect::ProductWait { groups } => {
+                let (slot, context, _) = self.state.warps.all_of(warp);
+                let done = context.products.done(groups);
+                if done > next {
+                    slot.stall = Stall::ShortScoreboard;
+                }
+                return Some(next.max(done));
+            }
             Effect::Fault { lane, cause } => {
                 self.fail(warp, (pc, lane), cause, cycle, step.out);
                 return None;
@@ -392,6 +402,20 @@ impl<P: Profile> Sm<P> {
             Answer::At(ready) => copies.ready_at(ready),
             Answer::Pending(_) | Answer::Written(_) | Answer::Updated(..) => copies.begin(),
         }
+    }
+
+    /// Times a product by a group of warps, of which each warp's part takes the tensor cores of its sub-core. The warp goes on, and its
+    /// instructions that name the registers do not wait for them: the program waits for the product. How many cycles it takes, and that its
+    /// latency comes after them, are estimates; the way of the matrices out of shared memory is not charged for.
+    fn product(&mut self, warp: usize, pc: u32, (class, passes): (Class, u8), ends_group: bool, cycle: u64) {
+        let State { warps, front_end, .. } = &mut self.state;
+        let free = front_end.hold_tensor(&self.specification.front_end, warp, passes, cycle);
+        let products = &mut warps.context(warp).products;
+        products.begin(free + self.specification.front_end.latency(class.latency));
+        if ends_group {
+            products.end_group(cycle);
+        }
+        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
     }
 
     /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.

@@ -4,7 +4,7 @@
 //! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
 //! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
-use crate::program::timing::{CTA_FENCE, CountClass, FENCE, LatencyClass, Pipe, SharedCost, VOTE};
+use crate::program::timing::{CTA_FENCE, CountClass, FENCE, GROUP_PRODUCT, LatencyClass, Pipe, SharedCost, VOTE};
 use crate::sass::{self, Aspect, Opcode};
 
 /// The pipe, the latency and the class of an instruction.
@@ -52,6 +52,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Hmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
         O::Dmma | O::Qmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
         O::Imma | O::Bmma => cost(Pipe::Tensor, L::TensorNarrowProduct, C::Other),
+        O::Hgmma | O::Igmma | O::Bgmma | O::Qgmma => shared(GROUP_PRODUCT),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
         O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),
         // Code for sm_75 lets two cycles pass between two of them, and eight before a store of the result, without a scoreboard.
@@ -97,7 +98,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         }
         O::Elect => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Cgaerrbar | O::Fence => shared(CTA_FENCE),
-        O::Nop | O::Depbar | O::Pmtrig | O::Preexit | O::Acqbulk | O::Endcollective => {
+        O::Nop | O::Depbar | O::Warpgroup | O::Pmtrig | O::Preexit | O::Acqbulk | O::Endcollective => {
             cost(Pipe::Branch, L::Branch, C::Other)
         }
         _ => cost(Pipe::Int, L::Integer, C::Integer),

@@ -18,6 +18,7 @@ mod exchange;
 mod float;
 mod half;
 mod integer;
+mod matrix_group;
 mod memory;
 #[cfg(test)]
 mod modifiers;
@@ -518,6 +519,8 @@ impl Pending {
             | O::Endcollective => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
             O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Dmma | O::Qmma | O::Movm => self.tensor(sass, operands),
+            O::Hgmma | O::Igmma | O::Bgmma | O::Qgmma => self.matrix_group(sass, operands),
+            O::Warpgroup => self.group_of_warps(sass),
             _ => self.integer(sass, operands),
         }
     }

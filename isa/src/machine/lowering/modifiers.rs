@@ -92,6 +92,8 @@ const WITHOUT_EFFECT_OF: &[(&str, &[Aspect])] = &[
     // What is cached is coherent, barriers and tensor maps as well. That an arrival adds no bytes is the same where a register adds none.
     ("SYNCS", &[Aspect::Operation, Aspect::Arrival]),
     ("UTMACCTL", &[Aspect::Operation]),
+    // Products have their values when they issue.
+    ("WARPGROUP", &[Aspect::Mode]),
     // Lanes that run together are apart from the others in any case.
     ("WARPSYNC", &[Aspect::Mode]),
 ];

@@ -48,7 +48,7 @@ fn sizes(sass: &sass::Instruction) -> Lowered<[u32; 3]> {
 }
 
 /// The element that a modifier names.
-fn element(name: &str) -> Lowered<Element> {
+pub(super) fn element(name: &str) -> Lowered<Element> {
     Ok(match name {
         ".F16" | "" => Element::F16,
         ".F32" => Element::F32,

@@ -217,6 +217,13 @@ fn matrix_products_of_whole_warps() {
     compare(source!("wmma_integers"), 90, code!("wmma_integers", 90), 3);
 }
 
+/// The first of the four warps of a group, whose rows of the result follow from its own registers and from shared memory.
+#[test]
+fn matrix_products_of_groups_of_warps() {
+    let code = include_bytes!("../../machine/matrix_groups.sm_90a.cubin");
+    compare(source!("matrix_groups"), 90, code, 6);
+}
+
 /// Behind the address, which is zero, come parameters of one and two bytes.
 #[test]
 fn parts_of_words_in_constant_banks() {

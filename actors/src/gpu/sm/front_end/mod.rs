@@ -258,6 +258,15 @@ impl FrontEnd {
         Issued { next: cycle + 1 + last_pass, result: cycle + result, latency }
     }
 
+    /// The instruction of the tensor cores that a warp has issued in `cycle` takes those of its sub-core for so many passes: gives the cycle
+    /// from which on they are free.
+    pub fn hold_tensor(&mut self, specification: &FrontEndSpecification, warp: usize, passes: u8, cycle: u64) -> u64 {
+        let free = cycle + u64::from(specification.intervals[Pipe::Tensor as usize]) * u64::from(passes);
+        let sub_core = warp % self.sub_cores.len();
+        self.sub_cores[sub_core].issue(warp, Pipe::Tensor, free);
+        free
+    }
+
     /// First cycle, from `cycle` on, in which the addresses of an instruction for the load/store units can be made that a warp issues then.
     #[inline]
     pub fn addresses_from(&self, warp: usize, cycle: u64) -> u64 {

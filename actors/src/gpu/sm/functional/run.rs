@@ -130,7 +130,10 @@ impl Runner<'_, '_> {
                 | Effect::CopyCommit
                 | Effect::CopyWait { .. }
                 | Effect::BulkCommit
-                | Effect::BulkWait { .. } => {}
+                | Effect::BulkWait { .. }
+                | Effect::Product { .. }
+                | Effect::ProductCommit
+                | Effect::ProductWait { .. } => {}
                 Effect::Branch { divergent } => {
                     slot.counters.branches_divergent += u64::from(divergent);
                     slot.counters.branches_uniform += u64::from(!divergent);
@@ -239,6 +242,9 @@ impl Runner<'_, '_> {
             | Effect::Bulk(_)
             | Effect::BulkCommit
             | Effect::BulkWait { .. }
+            | Effect::Product { .. }
+            | Effect::ProductCommit
+            | Effect::ProductWait { .. }
             | Effect::Fault { .. } => return false,
         }
         true

@@ -11,6 +11,7 @@ pub mod hazards;
 mod image_reads;
 mod left;
 mod parties;
+pub mod products;
 pub mod readiness;
 mod residence;
 pub mod slot;

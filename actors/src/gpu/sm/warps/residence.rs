@@ -104,7 +104,7 @@ impl<P: Profile> Warps<P> {
     }
 
     fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
-        let Context { state, program: code, readiness, hazards, image_reads, copies, bulk, local } =
+        let Context { state, program: code, readiness, hazards, image_reads, copies, bulk, products, local } =
             &mut self.contexts[warp];
         match state {
             Some(state) => state.reset(program, shape),
@@ -113,6 +113,7 @@ impl<P: Profile> Warps<P> {
         readiness.start(program);
         hazards.clear();
         image_reads.clear();
+        products.clear();
         lane_memory::begin_local(local, program.resources().local_bytes as usize);
         if code.as_ref().is_none_or(|code| !Arc::ptr_eq(code, program)) {
             *code = Some(Arc::clone(program));

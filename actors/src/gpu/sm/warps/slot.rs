@@ -3,6 +3,7 @@
 use super::copies::{BulkOfWarp, Copies};
 use super::hazards::Hazards;
 use super::image_reads::ImageReads;
+use super::products::Products;
 use super::readiness::Readiness;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
@@ -135,6 +136,8 @@ pub struct Context {
     pub copies: Copies,
     /// Copies of many bytes.
     pub bulk: BulkOfWarp,
+    /// Products of matrices by groups of warps.
+    pub products: Products,
     /// The threads' local memory, lane by lane.
     pub local: Vec<u8>,
 }

@@ -1,0 +1,159 @@
+//! Products of matrices by groups of four warps: `wgmma`.
+
+use super::matrix::element_of;
+use super::{Decoded, Decoder, OperandList, Slot};
+use crate::liveness::Width;
+use crate::matrix::Element;
+use crate::matrix_group::{DEPTH_BYTES, GroupForm, MOST_COLUMNS};
+use crate::operation::Kind;
+use crate::program::timing::{CTA_FENCE, CountClass, GROUP_PRODUCT, LatencyClass, Pipe};
+use crate::ptx::ast::{Instruction, Operand, OperandKind};
+use crate::ptx::modifier::Modifier as M;
+use crate::ptx::types::ScalarType as T;
+use crate::ptx::{PtxErrorKind, error::RawError};
+
+/// The target that has these instructions (PTX ISA: of Hopper alone, and with what is specific to it).
+const TARGET: &str = "sm_90a";
+/// Bookkeeping that issues like a branch, and waits for no pipe.
+const BOOKKEEPING: super::timing::Cost = (Pipe::Branch, LatencyClass::Branch, CountClass::Other, 1);
+
+/// Whether products of these types have so many columns and this depth (PTX ISA, table of shapes of `wgmma`).
+fn has_shape(a: Element, [columns, depth]: [u32; 2]) -> bool {
+    let bits = if a == Element::Bits { 1 } else { a.bits() };
+    let fits = match a {
+        Element::S8 | Element::U8 | Element::Bits => columns.is_multiple_of(16) || matches!(columns, 8 | 24),
+        _ => columns.is_multiple_of(8),
+    };
+    fits && (8..=MOST_COLUMNS).contains(&columns) && depth * bits == DEPTH_BYTES * 8
+}
+
+/// Whether D may be of this type.
+fn may_accumulate(a: Element, d: Element) -> bool {
+    match a {
+        Element::F16 | Element::E4m3 | Element::E5m2 => matches!(d, Element::F16 | Element::F32),
+        Element::Bf16 | Element::Tf32 => d == Element::F32,
+        Element::S8 | Element::U8 | Element::Bits => d == Element::S32,
+        _ => false,
+    }
+}
+
+fn alike(a: Element, b: Element) -> bool {
+    let is_byte = |element: Element| matches!(element, Element::S8 | Element::U8);
+    let is_byte_float = |element: Element| matches!(element, Element::E4m3 | Element::E5m2);
+    a == b || is_byte(a) && is_byte(b) || is_byte_float(a) && is_byte_float(b)
+}
+
+impl Decoder<'_> {
+    /// `wgmma`; false where the form is not supported.
+    pub(super) fn matrix_group(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        if !self.module.targets.iter().any(|target| **target == *TARGET) {
+            let message = format!("`wgmma` needs `.target {TARGET}`");
+            return Err(RawError::new(PtxErrorKind::UnknownInstruction, instruction.span, message));
+        }
+        if !instruction.has(M::Sync) || !instruction.has(M::Aligned) {
+            return Ok(false);
+        }
+        let (kind, groups) = match () {
+            () if instruction.has(M::MmaAsync) => return self.group_product(instruction),
+            () if instruction.has(M::CommitGroup) => (Kind::ProductCommit, 0),
+            () if instruction.has(M::WaitGroup) => {
+                let operand = self.operand(instruction, 0)?;
+                let OperandKind::Integer(groups) = operand.kind else {
+                    return Err(self.bad(operand, "a number of groups is expected here"));
+                };
+                (Kind::ProductWait, u32::try_from(groups).unwrap_or(u32::MAX))
+            }
+            () => {
+                // Products read registers when they issue, and those that they write are in order.
+                let (pipe, latency, count) = CTA_FENCE;
+                self.start(instruction.span, (pipe, latency, count, 1));
+                self.last().pinned = true;
+                return Ok(true);
+            }
+        };
+        self.start(instruction.span, BOOKKEEPING);
+        self.last().instruction.kind = kind;
+        self.last().instruction.immediate = groups;
+        Ok(true)
+    }
+
+    /// `wgmma.mma_async`: D, A, B, whether the accumulator counts; then, by the types, the factors of A and B, 1 or -1, and for matrices of
+    /// 16 bits whether they are transposed, A where it is in shared memory.
+    fn group_product(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let shape = instruction.modifiers.iter().find_map(|modifier| modifier.group_shape());
+        let elements: Option<Vec<Element>> = instruction.types.iter().map(|name| element_of(*name)).collect();
+        let (Some(shape @ [columns, _]), Some(&[d, a, b])) = (shape, elements.as_deref()) else { return Ok(false) };
+        let is_of_bits = a == Element::Bits;
+        let counts_conjunctions = instruction.has(M::And) && instruction.has(M::Popc);
+        let names_operation = instruction.has(M::And) || instruction.has(M::Popc);
+        let saturates = instruction.has(M::Satfinite);
+        let may_saturate = matches!(a, Element::S8 | Element::U8);
+        if instruction.has(M::Sp)
+            || !has_shape(a, shape)
+            || !alike(a, b)
+            || !may_accumulate(a, d)
+            || is_of_bits != counts_conjunctions
+            || is_of_bits != names_operation
+            || saturates && !may_saturate
+        {
+            return Ok(false);
+        }
+        let a_operand = self.operand(instruction, 1)?;
+        let a_in_registers = matches!(a_operand.kind, OperandKind::Vector(_));
+        let factors = if a.is_integer() { 0 } else { 2 };
+        let transpositions = match a {
+            Element::F16 | Element::Bf16 => 2 - usize::from(a_in_registers),
+            _ => 0,
+        };
+        let expected = 4 + factors + transpositions;
+        if instruction.operands.len() != expected {
+            let message = format!("`wgmma.mma_async` of these types has {expected} operands here");
+            return Err(RawError::new(PtxErrorKind::OperandCount, instruction.span, message));
+        }
+        let mut negates = [false; 2];
+        for (negates, operand) in negates.iter_mut().zip(&instruction.operands[4..4 + factors]) {
+            *negates = match operand.kind {
+                OperandKind::Integer(1) => false,
+                OperandKind::Integer(factor) if factor as i64 == -1 => true,
+                _ => return Err(self.bad(operand, "a factor is 1 or -1")),
+            };
+        }
+        let mut transposes = [false; 2];
+        for (transposes, operand) in transposes.iter_mut().rev().zip(instruction.operands[4 + factors..].iter().rev()) {
+            *transposes = match operand.kind {
+                OperandKind::Integer(value @ (0 | 1)) => value != 0,
+                _ => return Err(self.bad(operand, "0 or 1 is expected here")),
+            };
+        }
+        let form = GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group: false };
+        let result = self.operand(instruction, 0)?;
+        let destinations = self.fragment_destinations(result, d, form.result_registers())?;
+        let mut sources = self.fragment_sources(result, d, form.result_registers())?;
+        let mut descriptors = [Slot::None; 2];
+        if a_in_registers {
+            sources.extend(self.fragment_sources(a_operand, a, form.factor_registers())?);
+        } else {
+            descriptors[0] = self.descriptor(a_operand)?;
+        }
+        descriptors[1] = self.descriptor(self.operand(instruction, 2)?)?;
+        let (accumulates, flip) = self.predicate(self.operand(instruction, 3)?)?;
+        let (pipe, latency, count) = GROUP_PRODUCT;
+        self.together(instruction, (pipe, latency, count, 1), OperandList { destinations, sources });
+        let last = self.last();
+        last.sources[..2].copy_from_slice(&descriptors);
+        last.predicate_sources[0] = accumulates;
+        last.instruction.predicate_flips[0] = flip;
+        last.instruction.kind = Kind::GroupProduct;
+        last.instruction.immediate = form.pack();
+        Ok(true)
+    }
+
+    fn descriptor(&mut self, operand: &Operand) -> Decoded<Slot> {
+        match operand.kind {
+            OperandKind::Register(register) if self.widths[register.index()] != Width::Two => {
+                Err(self.bad(operand, "a descriptor has 64 bits"))
+            }
+            _ => self.source(operand, T::B64),
+        }
+    }
+}
