@@ -321,6 +321,8 @@ pub struct BulkCopy {
     pub end: BulkEnd,
     /// Its bytes.
     pub bytes: u32,
+    /// The offset in the CTA's shared memory that it writes from on, or, where it ends with a group, reads from on.
+    pub shared: u32,
 }
 
 /// Who is told when a copy of many bytes is done.

@@ -194,7 +194,7 @@ impl Execution {
                     function.update(&mut machine.shared[place..place + 8], 1, 0);
                 }
             }
-            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes }) => {
+            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes, .. }) => {
                 let complete = AtomicOperation::Barrier(BarrierOperation::Complete);
                 let function = AtomicFunction { operation: complete, data_type: AtomicType::U64 };
                 let place = address as usize;

@@ -13,7 +13,9 @@ use super::warps::copies::complete;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use crate::slab::Slab;
-use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, MemoryAccess};
+use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, MemoryAccess, Space};
+use balar_isa::program::lanes;
+use balar_protocol::cuda::FaultCause;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -40,6 +42,8 @@ pub struct BulkCopies {
     copies: Slab<UnderWay>,
     /// Those that have accesses to make, in their order.
     queue: VecDeque<u32>,
+    /// All of them, in the order in which they began.
+    under_way: Vec<u32>,
     /// The first cycle in which it can make the next access.
     free: u64,
     /// The next access waits for room below the L1.
@@ -97,6 +101,7 @@ impl<P: Profile> Sm<P> {
             accesses,
         });
         bulk.queue.push_back(number);
+        bulk.under_way.push(number);
         self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
     }
 
@@ -146,6 +151,7 @@ impl<P: Profile> Sm<P> {
     pub(super) fn bulk_copy_done(&mut self, number: u32, step: &mut Step) {
         let cycle = step.now.cycle;
         let UnderWay { warp, generation, copy, group, .. } = self.state.bulk.copies.remove(number);
+        self.state.bulk.under_way.retain(|other| *other != number);
         let warp = usize::from(warp);
         let warps = &mut self.state.warps;
         if !warps.is_current(warp, generation) {
@@ -169,6 +175,42 @@ impl<P: Profile> Sm<P> {
             Status::Draining if warps.may_leave(warp) => self.retire(warp, cycle, step.out),
             _ => {}
         }
+    }
+
+    /// Where hazards are checked: the warp's last step has accessed memory. False where a copy that is under way writes what it accessed in
+    /// shared memory, or reads what it wrote there, and its kernel has failed.
+    #[cold]
+    pub(super) fn has_no_copy_hazard(&mut self, warp: usize, pc: u32, step: &mut Step) -> bool {
+        let access = &self.execution.access;
+        let State { warps, bulk, .. } = &self.state;
+        if access.space != Space::Shared || bulk.under_way.is_empty() {
+            return true;
+        }
+        let cta = warps.cta_of(warp);
+        let (start, bytes) = (|copy: &BulkCopy| u64::from(copy.shared), u64::from(access.bytes));
+        let conflict = lanes(access.mask).find_map(|lane| {
+            let address = access.addresses[lane];
+            let copies = bulk.under_way.iter().filter_map(|number| bulk.copies.get(*number));
+            let mut own = copies.filter(|copy| {
+                let owner = usize::from(copy.warp);
+                warps.is_current(owner, copy.generation) && warps.cta_of(owner) == cta
+            });
+            let found = own.find(|UnderWay { copy, .. }| {
+                let writes = matches!(copy.end, BulkEnd::Barrier { .. });
+                let overlaps = address < start(copy) + u64::from(copy.bytes) && start(copy) < address + bytes;
+                overlaps && (writes || copy.end == BulkEnd::Group && access.kind != AccessKind::Load)
+            })?;
+            Some((lane as u8, address, found.copy.end == BulkEnd::Group))
+        });
+        let Some((lane, address, is_read)) = conflict else { return true };
+        let what = match (is_read, access.kind) {
+            (true, _) => "writes to what a bulk copy still reads",
+            (false, AccessKind::Load) => "reads what a bulk copy still writes",
+            (false, _) => "writes to what a bulk copy still writes",
+        };
+        let cause = FaultCause::Hazard(format!("an instruction {what}, at {address:#x} of shared memory"));
+        self.fail(warp, (pc, lane), cause, step.now.cycle, step.out);
+        false
     }
 
     /// A wait until at most so many groups of copies out of shared memory are under way: gives the cycle in which the warp can go on, `next` at

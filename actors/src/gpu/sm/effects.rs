@@ -152,6 +152,9 @@ impl<P: Profile> Sm<P> {
                 Some(issued.next.max(cycle + issued.latency))
             }
             Effect::Memory { .. } => {
+                if self.specification.check_hazards && !self.has_no_copy_hazard(warp, pc, step) {
+                    return None;
+                }
                 self.access(warp, pc, step);
                 Some(issued.next)
             }

@@ -7,7 +7,7 @@ use super::memory::{finish, problem};
 use super::tensor_maps;
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicType, BulkCopy, BulkEnd, CacheOperator, Effect, LaneMemory, LaneValues,
-    MemoryAccess, MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
+    MemoryAccess, MemoryProblem, PARAMETER_WINDOW, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
 use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
@@ -244,7 +244,7 @@ impl Copy<'_> {
                 self.write_shared(context, &shape, self.request.shared, &bytes)?;
             }
         }
-        Ok(BulkCopy { end, bytes: shape.bytes })
+        Ok(BulkCopy { end, bytes: shape.bytes, shared: self.request.shared })
     }
 
     /// What the request asks for, as the tensor map says.
@@ -285,7 +285,9 @@ impl Copy<'_> {
     /// Reads the tensor map, which is in device memory or among the parameters.
     fn map(&self, context: &mut StepContext) -> Result<TensorMap, MemoryProblem> {
         let address = self.request.other;
-        if !address.is_multiple_of(MAP_ALIGNMENT.into()) {
+        // Compilers align parameters in the constant bank, in which the first one is at no multiple of 64.
+        let is_parameter = address.wrapping_sub(PARAMETER_WINDOW) < WINDOW_BYTES;
+        if !is_parameter && !address.is_multiple_of(MAP_ALIGNMENT.into()) {
             return Err(self.misaligned(address, MAP_ALIGNMENT, FaultSpace::Global));
         }
         let bytes =

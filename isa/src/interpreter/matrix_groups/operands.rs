@@ -70,7 +70,6 @@ impl Product<'_> {
     }
 
     /// The warp's rows of A.
-    #[inline(always)]
     pub(super) fn gather_rows<const DEPTH: usize>(
         &self,
         registers: &Registers,
@@ -112,7 +111,6 @@ impl Product<'_> {
     }
 
     /// Columns of B from `first` on, by groups of columns, each depth by depth. Others of the last group stay as they are.
-    #[inline(always)]
     pub(super) fn gather_columns<const DEPTH: usize>(
         &self,
         first: u32,
@@ -144,7 +142,6 @@ impl Product<'_> {
     }
 
     /// The accumulators of columns from `first` on; zeros where they do not count.
-    #[inline(always)]
     pub(super) fn read_block(&self, registers: &Registers, first: u32, count: usize, block: &mut Block) {
         if !self.adds {
             return;
@@ -172,7 +169,6 @@ impl Product<'_> {
     }
 
     /// Writes results of columns from `first` on to the registers of D.
-    #[inline(always)]
     pub(super) fn write_block(&self, registers: &mut Registers, first: u32, count: usize, block: &Block) {
         let of_tile = self.form.result_registers() / (self.form.columns as usize / TILE);
         let before = first as usize / TILE * of_tile;

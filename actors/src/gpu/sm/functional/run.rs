@@ -219,7 +219,7 @@ impl Runner<'_, '_> {
                 }
                 return false;
             }
-            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes }) => {
+            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes, .. }) => {
                 complete(&mut cta.slot.shared, address, bytes);
                 return false;
             }
