@@ -57,6 +57,19 @@ fn operands_of_the_wrong_type() {
         ("bar.arrive 1, 16", "16 threads take part in the barrier"),
         ("bar.red.popc.u32 %r0, 0, 33, %p0", "33 threads take part in the barrier"),
         ("bar.sync 16", "there is no barrier 16, they are 0 to 15"),
+        (
+            "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1}, {%r2, %r3}, {%r0, %r1}, %r3, 4",
+            "the lanes that have the metadata of this shape are given by a number below 4",
+        ),
+        (
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%r0, %r1, %r2, %r3}, {%r0, %r1}, {%r2, %r3}, \
+             {%r0, %r1, %r2, %r3}, %r3, 2",
+            "the lanes that have the metadata of this shape are given by a number below 2",
+        ),
+        (
+            "mma.sp.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1}, {%r2, %r3}, {%r0, %r1}, %r3, 0",
+            "mma",
+        ),
         ("setmaxnreg.inc.sync.aligned.u32 25", "a literal multiple of 8 from 24 to 256"),
     ] {
         let found = problem(instruction).unwrap_or_default();

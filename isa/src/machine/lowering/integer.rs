@@ -80,6 +80,11 @@ impl Pending {
                 }
             }
             O::Vimnmx | O::Viaddmnmx | O::Vimnmx3 => self.integer_extremum(sass, operands),
+            O::Clmad => {
+                self.take_by(Operands::read_wide, sass, operands, 3)?;
+                let is_high = sass.text(Aspect::High) == ".HI";
+                self.run(functions::<MapPairs<CarrylessMultiplyAdd>>(), u32::from(is_high))
+            }
             O::Idp => self.dot_product(sass, operands),
             O::Vabsdiff => {
                 self.take(sass, operands, 3)?;

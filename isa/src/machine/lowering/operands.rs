@@ -32,6 +32,8 @@ pub(in crate::machine) struct Operands {
     uniform: u16,
     /// The row that reductions at barriers write to.
     pub barrier_row: u16,
+    /// Rows behind it for the place of code that threads keep: two, or none where no instruction names it.
+    place_rows: u16,
     /// Immediates, and values that launches fill in.
     pub constants: Vec<Row>,
     /// Rows of words that launches fill in. Those of pairs follow each other.
@@ -70,12 +72,13 @@ pub(super) type PredicateSource = (u8, u32);
 
 impl Operands {
     pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
-        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform))
+        let uses_places = decoded.iter().any(|instruction| instruction.opcode() == sass::Opcode::Rpcmov);
+        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform), uses_places)
     }
 
     /// Operands of functions that several kernels share, for any of these kernels.
     pub fn of_functions(code: &MachineCode) -> Operands {
-        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75) }
+        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75, code.architecture >= 80) }
     }
 
     /// Operands of a kernel that has these functions, before its own code is lowered.
@@ -99,7 +102,7 @@ impl Operands {
         self.bank_rows.contains_key(&KERNEL_BANK)
     }
 
-    fn with(code: &MachineCode, uses_uniform: bool) -> Operands {
+    fn with(code: &MachineCode, uses_uniform: bool, uses_places: bool) -> Operands {
         // Registers are given out in units; a vector may name a few beyond the last that is used.
         let registers = (code.resources.registers_per_thread as u16).clamp(1, u16::from(ZERO)).next_multiple_of(8) + 8;
         let uniform = if uses_uniform { UNIFORM_REGISTERS + 1 } else { 0 };
@@ -108,6 +111,7 @@ impl Operands {
             generation: Generation::of(code.architecture),
             uniform,
             barrier_row: FIRST_ROW + registers + uniform,
+            place_rows: if uses_places { 2 } else { 0 },
             // The first two rows are zero: RZ, and a pair of it.
             constants: vec![Row::ZERO; 2],
             launch_rows: BTreeMap::new(),
@@ -130,7 +134,12 @@ impl Operands {
 
     /// Rows of a warp's register file.
     pub fn rows(&self) -> u16 {
-        self.barrier_row + 1
+        self.barrier_row + 1 + self.place_rows
+    }
+
+    /// The first of the two rows of the place of code that threads keep, which an instruction names.
+    pub fn place_row(&self) -> u16 {
+        if self.place_rows == 0 { SINK_ROW } else { self.barrier_row + 1 }
     }
 
     /// The registers that are brought closer before an instruction issues: the first ones that it reads and writes. Control words alone

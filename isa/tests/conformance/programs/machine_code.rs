@@ -88,8 +88,9 @@ fn memory(round: u64) -> Vec<u8> {
 fn kernels(source: &str, architecture: u32, code: &[u8]) -> Vec<(String, Program, Result<Program, String>)> {
     // Tensor cores of different generations round differently.
     let target = format!(".target sm_{architecture}");
-    let text =
-        [".target sm_70", ".target sm_80"].iter().fold(source.to_owned(), |text, old| text.replace(old, &target));
+    let text = [".target sm_70", ".target sm_80", ".target sm_89"]
+        .iter()
+        .fold(source.to_owned(), |text, old| text.replace(old, &target));
     let ptx = PtxModule::parse("kernels.ptx", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let machine = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     assert!(ptx.variables().is_empty() && machine.placements().is_empty(), "kernels without variables");
@@ -199,6 +200,33 @@ fn matrix_products_of_ampere_and_ada() {
     compare(source!("bytes_of_ada"), 89, code!("bytes_of_ada", 89), 6);
 }
 
+/// Products of 8-bit floats, with a sparse matrix, too. For sm_90, which has none, ptxas makes them of products of halves.
+#[test]
+fn matrix_products_of_bytes() {
+    compare(source!("bytes_of_matrices"), 89, code!("bytes_of_matrices", 89), 6);
+    compare(source!("bytes_of_matrices"), 90, code!("bytes_of_matrices", 90), 6);
+}
+
+/// For sm_90, which has no products of 4 bits, ptxas makes them of products of bytes.
+#[test]
+fn products_with_a_sparse_matrix() {
+    compare(source!("sparse_of_ampere"), 80, code!("sparse_of_ampere", 80), 6);
+    compare(source!("sparse_of_ampere"), 90, code!("sparse_of_ampere", 90), 6);
+}
+
+/// Rounded in every direction, with signs.
+#[test]
+fn products_of_doubles() {
+    compare(source!("doubles_of_ampere"), 80, code!("doubles_of_ampere", 80), 24);
+    compare(source!("doubles_of_ampere"), 90, code!("doubles_of_ampere", 90), 24);
+}
+
+/// Stores of matrices, products without carries, packed conversions, elections, fences, extrema of sums.
+#[test]
+fn further_instructions_of_hopper() {
+    compare(source!("forms_of_hopper"), 90, code!("forms_of_hopper", 90), 24);
+}
+
 /// Bfloat16, extrema, conversions, reductions of a warp, copies in groups and with barriers.
 #[test]
 fn further_instructions_of_ampere() {
@@ -304,6 +332,8 @@ fn texture_setting(name: &str, round: u64) -> Setting {
 #[test]
 fn textures_and_surfaces() {
     compare_in(source!("textures"), 70, code!("textures", 70), 16, texture_setting);
+    // Handles are in uniform registers; where lanes have different ones, in a loop that takes one after the other (`BRA.U.ANY`).
+    compare_in(source!("textures"), 90, code!("textures", 90), 16, texture_setting);
 }
 
 /// Left out is what both may do in their own way: approximations of several instructions (`div.full`, `sin.approx`), the bits of
@@ -351,7 +381,11 @@ fn exchanges_atomics_memory_and_control_flow() {
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
 #[test]
 fn references_to_textures_and_surfaces() {
-    let code: &[u8] = include_bytes!("../../cubins/references.sm_70.cubin");
+    look(include_bytes!("../../cubins/references.sm_70.cubin"));
+    look(include_bytes!("../../cubins/references.sm_90.cubin"));
+}
+
+fn look(code: &[u8]) {
     let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
     let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));
