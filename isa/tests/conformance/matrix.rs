@@ -627,6 +627,40 @@ fn double_products_are_chains_of_fused_additions() {
     assert_eq!(f64::from_bits(result), 2f64.powi(-53) - 2f64.powi(-105));
 }
 
+#[test]
+fn double_products_are_rounded_as_they_say() {
+    for (rounding, above, below) in [
+        ("", 1.0, -1.0),
+        (".rn", 1.0, -1.0),
+        (".rz", 1.0, -1.0),
+        (".rm", 1.0, -1.0 - f64::EPSILON),
+        (".rp", 1.0 + f64::EPSILON, -1.0),
+    ] {
+        let instruction = format!("wmma.mma.sync.aligned.row.col.m8n8k4{rounding}.f64.f64.f64.f64");
+        let program = register_program("sm_80", &instruction, [2, 1, 1, 2], [true; 4], "");
+        for (sign, expected) in [(1.0, above), (-1.0, below)] {
+            let mut memory = vec![0; 32 * RECORD];
+            // The first row and column have one number each.
+            for (place, value) in [(0, sign), (8, 2f64.powi(-60)), (16, sign)] {
+                memory[8 * place..][..8].copy_from_slice(&f64::to_le_bytes(value));
+            }
+            let memory = machine::run(&program, &[0; 8], 32, &memory);
+            assert_eq!(f64::from_bits(get(&memory, 8 * 8 * 24, 64)), expected, "{instruction} {sign}");
+        }
+    }
+}
+
+/// For sm_90, C is added at the end, rounded to the nearest; tensor cores cut it off with the products.
+#[test]
+fn accumulators_of_eight_bit_floats() {
+    let types = ["f32", "e5m2", "e5m2", "f32"];
+    // 1.5 times 2^-12, 2^-12, together 1.5 times 2^-24.
+    let (a, b) = ((3 << 2) | 2, 3 << 2);
+    let run = |target: &str| dot(target, [16, 8, 32], types, &[a], &[b], single(1.0));
+    assert_eq!(run("sm_89"), single(1.0));
+    assert_eq!(run("sm_90"), single(1.0 + f32::EPSILON));
+}
+
 /// `ldmatrix` and `stmatrix` on shared memory: rows of 16 bytes, 48 bytes apart.
 fn exchange(body: &str, count: usize, fill: impl Fn(usize) -> u16) -> Vec<u16> {
     let program = machine::load(&format!(

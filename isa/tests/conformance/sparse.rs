@@ -37,7 +37,7 @@ impl Shape {
             // Two pairs of four.
             4 => (vec![2 * first, 2 * first + 1, 2 * second, 2 * second + 1], nibble),
             // One of two.
-            32 => (vec![number % 2], if number % 2 == 0 { 0b0100 } else { 0b1110 }),
+            32 => (vec![number % 2], if number.is_multiple_of(2) { 0b0100 } else { 0b1110 }),
             _ => (vec![first, second], nibble),
         }
     }
@@ -136,9 +136,12 @@ fn accumulated(lane: usize, i: usize) -> (usize, usize) {
     (lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2)
 }
 
+/// A target, types of factors, types of results, depths.
+type Forms = (&'static str, &'static [&'static str], &'static [&'static str], [usize; 2]);
+
 #[test]
 fn sparse_mma_of_every_shape_and_type() {
-    let forms: &[(&str, &[&str], &[&str], [usize; 2])] = &[
+    let forms: [Forms; 7] = [
         ("sm_80", &["f16"], &["f16", "f32"], [16, 32]),
         ("sm_80", &["bf16"], &["f32"], [16, 32]),
         ("sm_80", &["tf32"], &["f32"], [8, 16]),
@@ -148,9 +151,9 @@ fn sparse_mma_of_every_shape_and_type() {
         ("sm_90", &["e4m3", "e5m2"], &["f16", "f32"], [64, 64]),
     ];
     for (target, factors, results, depths) in forms {
-        for depth in *depths {
+        for depth in depths {
             for (a, b) in factors.iter().flat_map(|a| factors.iter().map(move |b| (*a, *b))) {
-                for d in *results {
+                for d in results {
                     let lanes = Shape { depth, bits: bits_of(a) }.lanes();
                     for selector in 0..4 / lanes {
                         let words = ["sp.sync.aligned", "sp::ordered_metadata.sync.aligned"][selector % 2];

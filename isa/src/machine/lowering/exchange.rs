@@ -191,6 +191,9 @@ impl Pending {
             // Windows of generic addresses: their upper words.
             46 => constant(self, operands.number((crate::execution::LOCAL_WINDOW >> 32) as u32)),
             47 => constant(self, operands.number((crate::execution::SHARED_WINDOW >> 32) as u32)),
+            // And the lower ones.
+            48 => constant(self, operands.number(crate::execution::SHARED_WINDOW as u32)),
+            52 => constant(self, operands.number(crate::execution::LOCAL_WINDOW as u32)),
             _ => Err("a special register that is not known".to_owned()),
         }
     }

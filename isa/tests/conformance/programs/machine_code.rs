@@ -312,6 +312,8 @@ fn texture_setting(name: &str, round: u64) -> Setting {
                     (8 * random.below(extent[0] + 4)).wrapping_sub(16 * random.below(2))
                 }
                 ..4 => random.below(10).wrapping_sub(2),
+                // Where there are two images, the lanes' handles differ.
+                6 if has("two") => HANDLE + random.below(2),
                 6 => HANDLE,
                 7 => 0,
                 8.. if image.sampler.is_normalized => (random.below(4000) as f32 / 1000.0 - 1.5).to_bits(),
@@ -326,7 +328,9 @@ fn texture_setting(name: &str, round: u64) -> Setting {
     memory.resize(memory.len().next_multiple_of(RECORD), 0);
     let mut parameters = vec![0; 16];
     parameters[8..12].copy_from_slice(&HANDLE.to_le_bytes());
-    Setting { parameters, memory, images: vec![(u64::from(HANDLE), image)] }
+    // The other one has fewer texels.
+    let other = Image { extent: extent.map(|texels| texels.min(3)), ..image };
+    Setting { parameters, memory, images: vec![(u64::from(HANDLE), image), (u64::from(HANDLE) + 1, other)] }
 }
 
 #[test]
@@ -334,6 +338,7 @@ fn textures_and_surfaces() {
     compare_in(source!("textures"), 70, code!("textures", 70), 16, texture_setting);
     // Handles are in uniform registers; where lanes have different ones, in a loop that takes one after the other (`BRA.U.ANY`).
     compare_in(source!("textures"), 90, code!("textures", 90), 16, texture_setting);
+    compare_in(source!("textures_of_lanes"), 90, code!("textures_of_lanes", 90), 16, texture_setting);
 }
 
 /// Left out is what both may do in their own way: approximations of several instructions (`div.full`, `sin.approx`), the bits of

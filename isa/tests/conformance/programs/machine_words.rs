@@ -29,10 +29,10 @@ fn program(words: &[u128]) -> Program {
         word(0x0000_0080_0002_7825, 0x078e_0002),
     ];
     // LDG.E R4, desc[UR4][R2.64], and so on.
-    all.extend((0..4).map(|place| word(0x0000_0004_0204_7981 | place << 16 | place << 42, 0xc_1e19_00)));
+    all.extend((0..4).map(|place| word(0x0000_0004_0204_7981 | place << 16 | place << 42, 0x0c1e_1900)));
     all.extend(words);
     // STG.E desc[UR4][R2.64+0x40], R8, and so on; EXIT
-    all.extend((0..4).map(|place| word(0x0000_4008_0200_7986 | place << 32 | place << 42, 0xc_1019_04)));
+    all.extend((0..4).map(|place| word(0x0000_4008_0200_7986 | place << 32 | place << 42, 0x0c10_1904)));
     all.push(word(0x0000_0000_0000_794d, 0x0380_0000));
     let resources = balar_isa::program::Resources { registers_per_thread: 24, ..Default::default() };
     let base = balar_isa::machine::ParameterBase(0x210);
