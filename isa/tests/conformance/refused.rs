@@ -176,3 +176,36 @@ fn static_shared_memory_is_48_kib_at_most() {
         assert!(found.contains(file) && found.contains(limit) && found.contains(" with x,"), "{body}: {found:?}");
     }
 }
+
+/// Fences of every kind, and what else values do not depend on.
+#[test]
+fn fences_are_not_refused() {
+    for instruction in [
+        "fence.sc.cta",
+        "fence.acq_rel.gpu",
+        "fence.acquire.cluster",
+        "fence.release.sys",
+        "fence.mbarrier_init.release.cluster",
+        "fence.acquire.sync_restrict::shared::cluster.cluster",
+        "fence.release.sync_restrict::shared::cta.cluster",
+        "fence.proxy.alias",
+        "fence.proxy.async",
+        "fence.proxy.async.global",
+        "fence.proxy.async.shared::cta",
+        "fence.proxy.async.shared::cluster",
+        "fence.proxy.tensormap::generic.release.cta",
+        "fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128",
+        "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+        "membar.cta",
+        "membar.gl",
+        "membar.sys",
+        "membar.proxy.alias",
+        "griddepcontrol.launch_dependents",
+        "griddepcontrol.wait",
+        "elect.sync %r0|%p0, 0xffffffff",
+        "nanosleep.u32 10",
+    ] {
+        assert_eq!(problem(instruction), None, "{instruction}");
+    }
+}

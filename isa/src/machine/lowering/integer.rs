@@ -150,10 +150,12 @@ impl Pending {
                 ".S16x2" => extremum_form::HALVES | extremum_form::SIGNED,
                 _ => extremum_form::SIGNED,
             };
-        if form & extremum_form::HALVES != 0 && self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
-            return Err("predicates that say which halves were taken".to_owned());
-        }
         form |= if sass.has(Aspect::Relu) { extremum_form::RELU } else { 0 };
+        // ptxas was seen to ask about halves alone.
+        let has_results = self.instruction.predicate_destinations != [SINK_PREDICATE; 2];
+        if has_results && form & (extremum_form::HALVES | extremum_form::RELU) != extremum_form::HALVES {
+            return Err("predicates that say which of two words, or of limited halves, was taken".to_owned());
+        }
         form |= if self.instruction.signs != 0 { extremum_form::NEGATED } else { 0 };
         self.instruction.signs = 0;
         self.run(functions::<IntegerExtremum>(), form)

@@ -135,6 +135,29 @@ fn the_place_of_code_keeps_words() {
     check(&words, |[low, high, _, _]| vec![high, low, 0, 0]);
 }
 
+/// Packed conversions of which negative results become zero, which stand above half of another register.
+#[test]
+fn packed_conversions_that_are_not_negative() {
+    // I2F.S16 R4, R4, I2F.S16 R5, R5: numbers of which some are within a byte; FMUL by 2^-6.
+    let small = |register: u64| {
+        [
+            word(0x7306 | register << 16 | upper(register), 0x0010_1400),
+            word(0x7820 | register << 16 | register << 24 | upper(0x3c80_0000), 0x0040_0000),
+        ]
+    };
+    // F2IP.S8.F32.NTZ.RELU R8, R4, R5, R6; F2IP.U8.F32.TRUNC.NTZ R9, R4, R5, R6.H1
+    let mut words: Vec<u128> = [4, 5].into_iter().flat_map(small).collect();
+    let common = 0x7243 | 4 << 24 | upper(5);
+    words.push(word(common | 8 << 16, 6 | 1 << 10 | 1 << 11 | 1 << 12));
+    words.push(word(common | 9 << 16, 6 | 1 << 8 | 1 << 10 | 3 << 14));
+    check(&words, |[a, b, c, _]| {
+        let [a, b] = [a, b].map(|word| f32::from(word as i16) / 64.0);
+        let nearest = [a, b].map(|value| value.round_ties_even().clamp(0.0, 127.0) as u32);
+        let cut = [a, b].map(|value| value.trunc().clamp(0.0, 255.0) as u32);
+        vec![c << 16 | nearest[0] << 8 | nearest[1], c >> 16 << 16 | cut[0] << 8 | cut[1]]
+    });
+}
+
 /// A product with negated matrices is that of matrices whose signs are the contrary.
 #[test]
 fn negated_matrices() {
