@@ -427,3 +427,32 @@ fn look(code: &[u8]) {
     assert_eq!(f32::from_bits(word(0)), 4.0 + (8.0 + 15.0));
     assert_eq!((word(160), word(164), word(168)), (0, 4, 0));
 }
+
+/// Code for sm_90 has the number of a sampler beside that of its texture, which has a sampler here, too.
+#[test]
+fn a_texture_with_a_sampler() {
+    let code: &[u8] = include_bytes!("../../cubins/samplers.sm_90.cubin");
+    let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
+    let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
+    let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));
+    let picture = module.placements().iter().position(|placement| &*placement.name == "picture");
+    let image = Image {
+        base: 64,
+        extent: [8, 1, 1],
+        layers: 1,
+        row_pitch: 32,
+        slice_pitch: 32,
+        format: TexelFormat { channels: 1, bits: 32, kind: ChannelKind::Float },
+        is_buffer: false,
+        sampler: Sampler::default(),
+    };
+    let images = [(addresses[picture.unwrap_or_else(|| panic!("no picture"))], image)];
+    let mut before = vec![0; 96];
+    for (place, texel) in before[64..].chunks_mut(4).enumerate() {
+        texel.copy_from_slice(&(place as f32).to_le_bytes());
+    }
+    let mut parameters = vec![0; 12];
+    parameters[8] = 5;
+    let after = machine::run_with_images(step_function(), &program, &parameters, 1, &before, &images);
+    assert_eq!(after[..4], 5f32.to_le_bytes());
+}
