@@ -59,6 +59,19 @@ impl Element {
         if self.bits() < 32 { 32 / self.bits() } else { 1 }
     }
 
+    /// Whether there are products of a sparse A of this type in this shape (PTX ISA, table of shapes of `mma.sp`).
+    pub fn has_sparse_products(self, [m, n, k]: [u32; 3]) -> bool {
+        let depths: &[u32] = match self {
+            Element::F16 | Element::Bf16 => &[16, 32],
+            Element::Tf32 => &[8, 16],
+            Element::S8 | Element::U8 => &[32, 64],
+            Element::S4 | Element::U4 => &[64, 128],
+            Element::E4m3 | Element::E5m2 => &[64],
+            Element::F64 | Element::Bits | Element::F32 | Element::S32 => &[],
+        };
+        [m, n] == [16, 8] && depths.contains(&k)
+    }
+
     /// Whether the products are integers.
     pub const fn is_integer(self) -> bool {
         matches!(self, Element::S8 | Element::U8 | Element::S4 | Element::U4 | Element::Bits)
@@ -81,6 +94,8 @@ pub(crate) enum Family {
     Mma,
     /// `mma.m8n8k4` of half precision: each of the four quad pairs (lanes 4 q to 4 q + 3 and 16 more) has matrices of its own.
     QuadPairs,
+    /// `mma.sp`: as `mma`, but half of A's elements are zero, and only the others are stored; see [`MatrixForm::sparse_columns`].
+    Sparse,
 }
 
 /// The generation of tensor cores whose sums are computed; see `interpreter::tensor_sum`.
@@ -122,7 +137,7 @@ pub(crate) struct MatrixForm {
     pub m: u32,
     /// Columns of B, C and D: 8, 16 or 32.
     pub n: u32,
-    /// Columns of A and rows of B, in elements: 4 to 64.
+    /// Columns of A and rows of B, in elements: 4 to 128.
     pub k: u32,
     /// Whether A is stored column by column.
     pub a_by_column: bool,
@@ -142,6 +157,7 @@ impl MatrixForm {
             Family::Wmma => 0,
             Family::Mma => 1,
             Family::QuadPairs => 2,
+            Family::Sparse => 3,
         };
         self.a as u32
             | (self.b as u32) << 4
@@ -163,7 +179,7 @@ impl MatrixForm {
         let bits = |first: u32, count: u32| (word >> first) & ((1 << count) - 1);
         let element = |first: u32| Element::ALL[bits(first, 4) as usize % Element::ALL.len()];
         MatrixForm {
-            family: [Family::Wmma, Family::Mma, Family::QuadPairs][bits(25, 2) as usize % 3],
+            family: [Family::Wmma, Family::Mma, Family::QuadPairs, Family::Sparse][bits(25, 2) as usize % 4],
             a: element(0),
             b: element(4),
             c: element(8),
@@ -188,9 +204,22 @@ impl MatrixForm {
         }
     }
 
+    /// Rows and columns of the elements that registers hold.
+    pub fn stored_size(&self, part: Part) -> (u32, u32) {
+        match (self.family, part) {
+            (Family::Sparse, Part::A) => (self.m, self.k / 2),
+            _ => self.size(part),
+        }
+    }
+
+    /// Whether products of 8-bit floats are those of halves: sm_90 has no others for a warp by itself.
+    pub fn multiplies_bytes_as_halves(&self) -> bool {
+        self.generation == Generation::Hopper && matches!(self.a, Element::E4m3 | Element::E5m2)
+    }
+
     /// Elements of a matrix that a lane holds.
     pub fn elements(&self, part: Part) -> u32 {
-        let (rows, columns) = self.size(part);
+        let (rows, columns) = self.stored_size(part);
         match self.family {
             // Each element of A and B is in two lanes or more where the matrix has fewer than these.
             Family::Wmma if part != Part::Accumulator && self.a == Element::F16 => 16,
@@ -200,7 +229,7 @@ impl MatrixForm {
         }
     }
 
-    /// Row and column of a lane's element. Lanes of quad pairs count from 0 to 7 in their pair.
+    /// Row and column of a lane's element, for a sparse A among those that are stored. Lanes of quad pairs count from 0 to 7 in their pair.
     pub fn position(&self, part: Part, lane: u32, index: u32) -> (u32, u32) {
         match (self.family, part) {
             (Family::QuadPairs, _) => self.quad_pair_position(part, lane, index),
@@ -212,14 +241,14 @@ impl MatrixForm {
                 debug_assert!(line < if by_column { columns } else { rows });
                 if by_column { (place, line) } else { (line, place) }
             }
-            (Family::Mma, Part::A) => {
+            (Family::Mma | Family::Sparse, Part::A) => {
                 let each = self.a.per_register();
                 let (register, place) = (index / each, index % each);
                 let (group, thread) = (lane / 4, lane % 4);
                 let tiles = self.m / 8;
                 (group + 8 * (register % tiles), register / tiles * 4 * each + thread * each + place)
             }
-            (Family::Mma, Part::B) => {
+            (Family::Mma | Family::Sparse, Part::B) => {
                 let each = self.b.per_register();
                 let (register, place) = (index / each, index % each);
                 (register * 4 * each + lane % 4 * each + place, lane / 4)
@@ -233,6 +262,55 @@ impl MatrixForm {
         let length = if by_column { rows } else { columns };
         let number = (lane * self.elements(part) + index) % (rows * columns);
         (number / length, number % length)
+    }
+
+    /// Lanes of four neighbours whose registers tell where the elements of a sparse A belong: four bits for each four elements of a row
+    /// that the two of them stored here are of; for each two of tf32, for each eight with four of 4 bits.
+    pub fn metadata_lanes(&self) -> u32 {
+        let (rows, nibbles) = (2, self.k / self.nibble_columns());
+        rows * nibbles / 8
+    }
+
+    /// Columns of a sparse A that four bits of metadata are about.
+    fn nibble_columns(&self) -> u32 {
+        match self.a.bits() {
+            4 => 8,
+            32 => 2,
+            _ => 4,
+        }
+    }
+
+    /// The column of each stored element of a sparse A, row by row, from the metadata of the warp's lanes and the selector, which says
+    /// which lanes of four neighbours have it (PTX ISA, "Sparse matrix storage" and the figures of metadata for each shape).
+    ///
+    /// Lane 4 r and those behind it have the metadata of rows r and r + 8. Types of 16 and 32 bits: the lower half of a word is of row r,
+    /// the upper half of row r + 8, and the next lane has the next columns. Types of 8 and 4 bits: a word is of one row, and the next lane
+    /// has the other row. Own finding: the code that ptxas makes of sparse products that sm_90 does not have, out of those that it has, moves
+    /// metadata between these layouts.
+    pub fn sparse_columns(&self, metadata: &[u32; LANES], selector: u32) -> Vec<u32> {
+        let (rows, stored) = self.stored_size(Part::A);
+        let per_nibble = self.nibble_columns() / 2;
+        let column = |row: u32, place: u32| {
+            let (nibble, within) = (place / per_nibble, place % per_nibble);
+            let (lane, shift) = if self.a.bits() >= 16 {
+                (nibble / 4, 16 * (row / 8) + 4 * (nibble % 4))
+            } else {
+                (2 * (nibble / 8) + row / 8, 4 * (nibble % 8))
+            };
+            let lane = 4 * (row % 8) + selector * self.metadata_lanes() + lane;
+            let bits = metadata[lane as usize % LANES] >> shift;
+            // Indices have two bits. Those of tf32 count halves, those of 4 bits pairs.
+            nibble * self.nibble_columns()
+                + match self.a.bits() {
+                    4 => 2 * (bits >> (2 * (within / 2)) & 3) + within % 2,
+                    32 => bits >> 1 & 1,
+                    _ => bits >> (2 * within) & 3,
+                }
+        };
+        (0..rows)
+            .flat_map(|row| (0..stored).map(move |place| (row, place)))
+            .map(|(row, place)| column(row, place))
+            .collect()
     }
 
     fn quad_pair_position(&self, part: Part, lane: u32, index: u32) -> (u32, u32) {
@@ -291,6 +369,15 @@ mod tests {
         }
     }
 
+    /// Types and shapes with a sparse A.
+    const SPARSE: [(Element, &[[u32; 3]]); 5] = [
+        (Element::Bf16, &[[16, 8, 16], [16, 8, 32]]),
+        (Element::Tf32, &[[16, 8, 8], [16, 8, 16]]),
+        (Element::S8, &[[16, 8, 32], [16, 8, 64]]),
+        (Element::U4, &[[16, 8, 64], [16, 8, 128]]),
+        (Element::E5m2, &[[16, 8, 64]]),
+    ];
+
     /// Every form that the decoder accepts.
     fn forms() -> Vec<MatrixForm> {
         use Element::*;
@@ -317,6 +404,9 @@ mod tests {
         ] {
             forms.extend(sizes.iter().map(|sizes| form(Family::Mma, element, *sizes, [false, true])));
         }
+        for (element, sizes) in SPARSE {
+            forms.extend(sizes.iter().map(|sizes| form(Family::Sparse, element, *sizes, [false, true])));
+        }
         forms
     }
 
@@ -331,7 +421,7 @@ mod tests {
     fn every_element_is_in_equally_many_lanes() {
         for form in forms() {
             for part in [Part::A, Part::B, Part::Accumulator] {
-                let (rows, columns) = form.size(part);
+                let (rows, columns) = form.stored_size(part);
                 let lanes = if form.family == Family::QuadPairs { 8 } else { LANES as u32 };
                 let mut holders = vec![0; (rows * columns) as usize];
                 for lane in 0..lanes {
@@ -342,6 +432,48 @@ mod tests {
                     }
                 }
                 assert!(holders[0] > 0 && holders.iter().all(|count| *count == holders[0]), "{form:?} {part:?}");
+            }
+        }
+    }
+
+    /// With the indices 1 and 3 everywhere, stored elements are those of odd columns; every bit of metadata is of one chunk of one row, and
+    /// the lanes that the selector does not name have none.
+    #[test]
+    fn metadata_names_columns() {
+        for (element, sizes) in SPARSE {
+            for form in sizes.iter().map(|sizes| form(Family::Sparse, element, *sizes, [false, true])) {
+                let lanes = form.metadata_lanes();
+                let per_chunk = form.nibble_columns() / 2;
+                for selector in 0..4 / lanes {
+                    let all = |nibbles: u32| {
+                        std::array::from_fn(|lane| if lane as u32 % 4 / lanes == selector { nibbles } else { !nibbles })
+                    };
+                    let columns = form.sparse_columns(&all(0xdddd_dddd), selector);
+                    assert_eq!(columns.len() as u32, form.m * form.k / 2, "{form:?}");
+                    let expected = |place: u32| match element {
+                        Element::U4 => place / 4 * 8 + [2, 3, 6, 7][place as usize % 4],
+                        // 0b1101 is no index of tf32; its second bit says the first.
+                        Element::Tf32 => 2 * place,
+                        _ => 2 * place + 1,
+                    };
+                    let are_as_expected =
+                        columns.iter().enumerate().all(|(at, column)| *column == expected(at as u32 % (form.k / 2)));
+                    assert!(are_as_expected, "{form:?} {columns:?}");
+                    let mut changed = vec![0; columns.len()];
+                    let base = form.sparse_columns(&[0x4444_4444; LANES], selector);
+                    for lane in 0..LANES {
+                        for nibble in 0..8 {
+                            let mut metadata = [0x4444_4444; LANES];
+                            metadata[lane] ^= 0xa << (4 * nibble);
+                            let other = form.sparse_columns(&metadata, selector);
+                            let differing: Vec<usize> = (0..base.len()).filter(|at| base[*at] != other[*at]).collect();
+                            let is_read = lane as u32 % 4 / lanes == selector;
+                            assert_eq!(differing.len() as u32, if is_read { per_chunk } else { 0 }, "{form:?} {lane}");
+                            differing.into_iter().for_each(|at| changed[at] += 1);
+                        }
+                    }
+                    assert!(changed.iter().all(|count| *count == 1), "{form:?}");
+                }
             }
         }
     }

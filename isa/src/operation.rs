@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     LoadOrZero,
     /// Machine code: reads matrices, whose elements it distributes among lanes.
     LoadMatrices,
+    /// Machine code: collects the elements of matrices from lanes, and writes them.
+    StoreMatrices,
     /// Writes memory.
     Store,
     /// Atomic or reduction.
@@ -124,6 +126,8 @@ pub(crate) enum ConvergenceKind {
     /// `BRA.U`: to the target where all lanes that run together go there; else no lane goes, and the following instructions are under
     /// predicates.
     BranchIfUnanimous,
+    /// `BRA.U.ANY`: to the target where a lane that runs goes there, all of them together.
+    BranchIfAny,
     /// `BRA.DIV`: to the target where lanes of the warp are elsewhere.
     BranchIfDiverged,
     /// `BRA.CONV`: to the target where none is.

@@ -24,7 +24,7 @@ pub enum RelocationKind {
     Generic64,
     /// `R_CUDA_TEX_HEADER_INDEX` (6): the number of a texture, in the slot of a texture reference in constant bank 0.
     TextureHeaderIndex,
-    /// `R_CUDA_SAMP_HEADER_INDEX` (7): the number of a sampler.
+    /// `R_CUDA_SAMP_HEADER_INDEX` (7): the number of a sampler; in code for sm_90 of type 101, in the low half of a slot.
     SamplerHeaderIndex,
     /// `R_CUDA_FUNC_DESC_32` (34): the low 32 bits of a function's address, in data.
     FunctionDescriptor32,
@@ -77,7 +77,7 @@ impl RelocationKind {
             3 => Self::Generic32,
             4 => Self::Generic64,
             6 => Self::TextureHeaderIndex,
-            7 => Self::SamplerHeaderIndex,
+            7 | 101 => Self::SamplerHeaderIndex,
             34 => Self::FunctionDescriptor32,
             35 => Self::FunctionDescriptor64,
             52 => Self::SurfaceHeaderIndex,

@@ -338,6 +338,9 @@ fn bit_lanes(instruction: &Instruction, data_type: T) -> Option<(Lanes, u32)> {
         (O::Bfind, T::S32) => (functions::<Map<i::FindS32>>(), u32::from(has(M::ShiftAmount))),
         (O::Bfind, T::U64) => (functions::<Map<i::FindU64>>(), u32::from(has(M::ShiftAmount))),
         (O::Bfind, T::S64) => (functions::<Map<i::FindS64>>(), u32::from(has(M::ShiftAmount))),
+        (O::Clmad, T::U64) if has(M::Hi) || has(M::Lo) => {
+            (functions::<Map<i::CarrylessMultiplyAdd>>(), u32::from(has(M::Hi)))
+        }
         (O::Fns, T::B32) => (functions::<Map<i::FindNthSet>>(), 0),
         (O::Bfe, T::U32) => (functions::<Map<i::ExtractU32>>(), 0),
         (O::Bfe, T::S32) => (functions::<Map<i::ExtractS32>>(), 0),

@@ -5,6 +5,7 @@ use super::timing::{access as memory_access, cost, matrix_product};
 use super::{Decoded, Decoder, OperandList, Slot};
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
+use crate::interpreter::floating_point::float::rounding;
 use crate::interpreter::matrix::*;
 use crate::interpreter::movement::{Pack, Unpack};
 use crate::lanes::LANES;
@@ -75,6 +76,17 @@ fn mma_has(element: Element, [m, n, k]: [u32; 3]) -> bool {
         F32 | S32 => &[],
     };
     n == 8 && shapes.contains(&[m, k])
+}
+
+/// How a product of doubles is rounded.
+fn rounding_of(instruction: &Instruction) -> u32 {
+    let mut roundings = instruction.modifiers.iter().filter_map(|modifier| match modifier {
+        M::Rz => Some(rounding::ZERO),
+        M::Rm => Some(rounding::DOWN),
+        M::Rp => Some(rounding::UP),
+        _ => None,
+    });
+    roundings.next().unwrap_or(rounding::NEAREST)
 }
 
 /// Whether `wmma` has products of this type in this shape.
@@ -195,8 +207,8 @@ impl Decoder<'_> {
 
     fn product(&mut self, instruction: &Instruction, family: Family) -> Decoded<bool> {
         let Some(sizes @ [m, n, k]) = shape(instruction) else { return Ok(false) };
-        let extended =
-            [M::Sp, M::SpOrderedMetadata, M::BlockScale, M::KindF8f6f4, M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
+        let is_sparse = instruction.has(M::Sp) || instruction.has(M::SpOrderedMetadata);
+        let extended = [M::BlockScale, M::KindF8f6f4, M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
         if extended.into_iter().any(|modifier| instruction.has(modifier)) {
             return Ok(false);
         }
@@ -218,9 +230,14 @@ impl Decoder<'_> {
             Element::F64 => element == Element::F64,
             _ => element == Element::S32,
         };
-        let has_shape = if family == Family::Wmma { wmma_has(a, sizes) } else { mma_has(a, sizes) };
-        let is_nearest = !instruction.modifiers.iter().any(|modifier| matches!(modifier, M::Rz | M::Rm | M::Rp));
-        if !has_shape || !alike(a, b) || !may_accumulate(c) || !may_accumulate(d) || !is_nearest {
+        let has_shape = match family {
+            Family::Wmma => wmma_has(a, sizes),
+            _ if is_sparse => a.has_sparse_products(sizes),
+            _ => mma_has(a, sizes),
+        };
+        let rounding = rounding_of(instruction);
+        let is_rounded = a == Element::F64 || rounding == rounding::NEAREST;
+        if !has_shape || !alike(a, b) || !may_accumulate(c) || !may_accumulate(d) || !is_rounded {
             return Ok(false);
         }
         let mut columns = instruction.modifiers.iter().filter_map(|modifier| match modifier {
@@ -229,8 +246,13 @@ impl Decoder<'_> {
             _ => None,
         });
         let (Some(a_by_column), Some(b_by_column)) = (columns.next(), columns.next()) else { return Ok(false) };
-        let family = if family == Family::Mma && a == Element::F16 && m == 8 { Family::QuadPairs } else { family };
-        let fixed = family == Family::Mma || matches!(a, Element::S4 | Element::U4 | Element::Bits);
+        let family = match family {
+            Family::Mma if is_sparse => Family::Sparse,
+            Family::Mma if a == Element::F16 && m == 8 => Family::QuadPairs,
+            family => family,
+        };
+        let fixed =
+            matches!(family, Family::Mma | Family::Sparse) || matches!(a, Element::S4 | Element::U4 | Element::Bits);
         if fixed && (a_by_column || !b_by_column) {
             return Ok(false);
         }
@@ -255,12 +277,28 @@ impl Decoder<'_> {
         let mut sources = self.fragment_sources(self.operand(instruction, 1)?, a, count(Part::A, a))?;
         sources.extend(self.fragment_sources(self.operand(instruction, 2)?, b, count(Part::B, b))?);
         sources.extend(self.fragment_sources(self.operand(instruction, 3)?, c, count(accumulator, c))?);
+        let mut selector = 0;
+        if is_sparse {
+            sources.push(self.source(self.operand(instruction, 4)?, T::B32)?);
+            let operand = self.operand(instruction, 5)?;
+            let groups = 4 / form.metadata_lanes();
+            selector = match operand.kind {
+                OperandKind::Integer(selector) if selector < u64::from(groups) => selector as u8,
+                _ => {
+                    let what =
+                        format!("the lanes that have the metadata of this shape are given by a number below {groups}");
+                    return Err(self.bad(operand, &what));
+                }
+            };
+        }
         let places = self.places(&form);
         self.together(instruction, matrix_product(&form), OperandList { destinations, sources });
         let last = self.last();
         last.sources[4] = places;
         last.instruction.functions = functions::<MultiplyMatrices>();
         last.instruction.immediate = form.pack();
+        last.instruction.offset = rounding.into();
+        last.instruction.memory.elements = selector;
         Ok(true)
     }
 

@@ -362,7 +362,9 @@ impl Pending {
             Kind::Lanes => (Order::Free, None),
             Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
             Kind::Load | Kind::LoadOrZero | Kind::LoadMatrices => (Order::Free, Some(access(false))),
-            Kind::Store | Kind::Atomic | Kind::Copy | Kind::CopyPart => (Order::Chained, Some(access(true))),
+            Kind::Store | Kind::StoreMatrices | Kind::Atomic | Kind::Copy | Kind::CopyPart => {
+                (Order::Chained, Some(access(true)))
+            }
             Kind::Image(form) if form.writes() => (Order::Chained, Some(access(true))),
             Kind::Image(_) => (Order::Free, Some(access(false))),
             // Matrix instructions exchange registers alone, and the lanes that meet there are those of the same instruction.

@@ -112,11 +112,13 @@ fn is_shared(instruction: &Instruction) -> bool {
 
 /// The cost of a matrix product: as many passes as its multiply-adds fill. Types that V100 does not have go at their rate on A100 relative
 /// to half precision there (NVIDIA A100 whitepaper, table of peak rates: TF32 156, FP16 and BF16 312, FP64 19.5 Tflop/s; INT8 624, INT4
-/// 1248, binary 4992 Tops), 8-bit floats at the rate of H100 (twice).
+/// 1248, binary 4992 Tops), 8-bit floats at the rate of H100 (twice), but where they are computed as halves. Products with a sparse matrix take
+/// half as long (the same tables).
 pub(super) fn matrix_product(form: &MatrixForm) -> Cost {
     let matrices = if form.family == Family::QuadPairs { 4 } else { 1 };
-    let products = form.m * form.n * form.k * matrices;
+    let products = form.m * form.n * form.k * matrices / if form.family == Family::Sparse { 2 } else { 1 };
     let passes = match form.a {
+        _ if form.multiplies_bytes_as_halves() => products / MATRIX_PASS,
         Element::F16 | Element::Bf16 | Element::F32 | Element::S32 => products / MATRIX_PASS,
         Element::Tf32 => products * 2 / MATRIX_PASS,
         Element::F64 => products * 16 / MATRIX_PASS,

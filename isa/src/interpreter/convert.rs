@@ -249,6 +249,7 @@ impl Conversion {
                 if self.from.integer().is_some() && !self.saturates { value } else { value.clamp(least, most) }
             }
         };
+        let result = if self.is_positive { result.max(0) } else { result };
         let unused = 64 - width;
         let low = (result as u64) << unused;
         if signed { (low as i64 >> unused) as u64 } else { low >> unused }

@@ -255,6 +255,11 @@ resize! {
 }
 
 fixed_operations! {
+    /// `clmad`: the lower or, where the immediate is 1, the upper half of a product without carries, to which a third value is added likewise.
+    CarrylessMultiplyAdd(a: u64, b: u64, c: u64, i) -> u64 = {
+        let product = (0..64).fold(0u128, |product, bit| product ^ (u128::from(a) << bit) & 0u128.wrapping_sub(u128::from(b >> bit & 1)));
+        (product >> (64 * i.min(1))) as u64 ^ c
+    };
     /// `mul.wide.s16`.
     MultiplyWideS16(a: i16, b: i16, _c: (), _i) -> i32 = i32::from(a) * i32::from(b);
     /// `mul.wide.u16`.

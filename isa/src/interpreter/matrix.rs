@@ -1,7 +1,10 @@
 //! Matrix instructions on a warp's registers: products, the exchanges of `ldmatrix`, `stmatrix` and `movmatrix`, addresses.
 
 use super::bodies::Body;
-use super::floating_point::number_format::Format;
+use super::floating_point::directed::fused;
+use super::floating_point::float::{canonical, rounding};
+use super::floating_point::number_format::{Format, Rounded, Rounding, Value};
+use super::machine::signs::{sign, sign_of};
 use super::registers::{Lane, Registers};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add, multiply_all, widened};
 use crate::lanes::LANES;
@@ -9,8 +12,10 @@ use crate::matrix::{Element, Family, MatrixForm, Part};
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, Source};
 
-/// Most elements that A, B or C have: `m16n8k64` and `m16n16k16`.
+/// Most elements that B, C or an A of floats have: `m16n8k64` and `m16n16k16`, a B of `m16n8k128`.
 const MOST: usize = 1024;
+/// Most elements that A has: a sparse one of `m16n8k128`.
+const MOST_OF_A: usize = 2048;
 
 /// The registers that an instruction lists: `count` of them from `first` on.
 fn listed<'a>(
@@ -46,7 +51,8 @@ fn element_bits(rows: &[Row], element: Element, pairs: bool, lane: usize, place:
     u64::from(rows[0].0[lane] >> (bits * place)) & (u64::MAX >> (64 - bits))
 }
 
-/// `mma` and `wmma.mma`: the immediate is a [`MatrixForm`]; the list has D, A, B and C.
+/// `mma` and `wmma.mma`: the immediate is a [`MatrixForm`]; the list has D, A, B and C. With a sparse A its metadata follow, and
+/// `memory.elements` is the selector. `offset` is how doubles are rounded; machine code may have signs of A, B and C.
 pub(crate) struct MultiplyMatrices;
 
 impl Body for MultiplyMatrices {
@@ -84,7 +90,7 @@ pub(crate) fn place_table(form: &MatrixForm) -> Vec<Row> {
     let columns_first = !has_fast_sums(form.a);
     let mut table = Vec::new();
     for (form, part) in [(form, Part::Accumulator), (form, Part::A), (form, Part::B), (&of_c, Part::Accumulator)] {
-        let (rows, columns) = form.size(part);
+        let (rows, columns) = form.stored_size(part);
         for index in 0..form.elements(part) {
             table.push(Row(std::array::from_fn(|lane| {
                 let (group, member) = group_and_member(form, lane);
@@ -132,18 +138,30 @@ fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Regist
     // Machine code may leave the accumulator out.
     let adds = !instruction.memory.pairs
         || registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]) & mask != 0;
+    let sparse_places = (form.family == Family::Sparse)
+        .then(|| sparse_places(form, instruction, registers_now, constants, firsts[3] + counts[3]));
     let collect = |number: usize, put: &mut dyn FnMut(usize, u64)| {
         if number == 3 && !adds {
             return;
         }
         let operands = listed(instruction, constants, firsts[number], counts[number]);
-        gather((parts[number].1, instruction.memory.pairs), registers_now, constants, operands, places[number], put);
+        let (element, pairs) = (parts[number].1, instruction.memory.pairs);
+        let collect = |put: &mut dyn FnMut(usize, u64)| {
+            gather((element, pairs), registers_now, constants, operands, places[number], put)
+        };
+        match (&sparse_places, sign_of(instruction.signs, number - 1)) {
+            (None, 0) => collect(put),
+            (places, sign) => collect(&mut |place, bits| {
+                let place = places.as_ref().filter(|_| number == 1).map_or(place, |places| places[place]);
+                put(place, with_sign(element, sign, bits));
+            }),
+        }
     };
     let groups = if form.family == Family::QuadPairs { 4 } else { 1 };
     let sizes = [form.m as usize, form.n as usize, form.k as usize];
     let mut results = [0u64; MOST];
     if form.a == Element::F64 {
-        multiply_doubles(sizes, collect, &mut results);
+        multiply_doubles(sizes, instruction.offset as u32, collect, &mut results);
     } else if form.a.is_integer() {
         multiply_integers(form, sizes, collect, &mut results);
     } else {
@@ -166,7 +184,39 @@ fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Regist
     }
 }
 
-fn multiply_doubles([m, n, k]: [usize; 3], collect: impl Fn(usize, &mut dyn FnMut(usize, u64)), results: &mut [u64]) {
+/// The place of each stored element of a sparse A in the whole matrix, row by row. Where metadata name a place twice, which the ISA does not
+/// allow, the later element is there.
+fn sparse_places(
+    form: &MatrixForm,
+    instruction: &Instruction,
+    registers: &Registers,
+    constants: &[Row],
+    first: usize,
+) -> Vec<usize> {
+    let operand = listed(instruction, constants, first, 1).next().unwrap_or_default();
+    let metadata = u32::read(registers, constants, Source(operand));
+    let (_, stored) = form.stored_size(Part::A);
+    let columns = form.sparse_columns(&metadata, u32::from(instruction.memory.elements));
+    let of_row = columns.chunks(stored as usize).enumerate();
+    of_row
+        .flat_map(|(row, columns)| columns.iter().map(move |column| row * form.k as usize + *column as usize))
+        .collect()
+}
+
+/// An element with a sign of machine code.
+fn with_sign(element: Element, sign: u8, bits: u64) -> u64 {
+    let top = 1u64 << (element.bits() - 1);
+    let bits = if sign & sign::ABSOLUTE != 0 { bits & !top } else { bits };
+    if sign & sign::NEGATE != 0 { bits ^ top } else { bits }
+}
+
+/// `rounding` is one of [`rounding`](super::floating_point::float::rounding).
+fn multiply_doubles(
+    [m, n, k]: [usize; 3],
+    rounding: u32,
+    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
+    results: &mut [u64],
+) {
     let (mut a, mut b, mut c) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
     collect(1, &mut |place, bits| a[place] = f64::from_bits(bits));
     collect(2, &mut |place, bits| b[place] = f64::from_bits(bits));
@@ -175,7 +225,11 @@ fn multiply_doubles([m, n, k]: [usize; 3], collect: impl Fn(usize, &mut dyn FnMu
         for column in 0..n {
             // A chain of fused multiply-adds, as the ISA's rounding modifier and the studies have it.
             let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
-            let sum = terms.fold(c[row * n + column], |sum, (a, b)| a.mul_add(*b, sum));
+            let start = c[row * n + column];
+            let sum = match rounding {
+                rounding::NEAREST => terms.fold(start, |sum, (a, b)| a.mul_add(*b, sum)),
+                direction => terms.fold(start, |sum, (a, b)| fused(*a, *b, sum, direction)),
+            };
             let sum = if sum.is_nan() { super::floating_point::float::DOUBLE_NAN } else { sum };
             results[row * n + column] = sum.to_bits();
         }
@@ -188,7 +242,7 @@ fn multiply_integers(
     collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
     results: &mut [u64],
 ) {
-    let (mut a, mut b, mut c) = ([0i32; MOST], [0i32; MOST], [0i32; MOST]);
+    let (mut a, mut b, mut c) = ([0i32; MOST_OF_A], [0i32; MOST], [0i32; MOST]);
     collect(1, &mut |place, bits| a[place] = integer(form.a, bits));
     collect(2, &mut |place, bits| b[place] = integer(form.b, bits));
     collect(3, &mut |place, bits| c[place] = bits as i32);
@@ -222,6 +276,9 @@ fn multiply_floats(
     if form.c == Element::F16 {
         c[..groups * m * n].iter_mut().for_each(|bits| *bits = widened(*bits));
     }
+    if form.multiplies_bytes_as_halves() {
+        return multiply_bytes_as_halves(form, [m, n, k], &a, &b, &c, results);
+    }
     let adder = Adder::new(form.generation, form.a);
     // Singles in C or D: sums are singles, and only what comes of all products is rounded to halves.
     let is_narrowed = form.d == Element::F16 && form.c != Element::F16;
@@ -237,6 +294,65 @@ fn multiply_floats(
             let (bits, format) = if is_narrowed { (narrowed(*bits), Format::F16) } else { (*bits, result) };
             *to = u64::from(if form.saturates { to_finite(bits, format) } else { bits });
         }
+    }
+}
+
+/// A product of 8-bit floats that is computed as ptxas' code for sm_90 does, whose tensor cores have such products for groups of warps alone
+/// (own finding: the machine code of all forms): the elements become halves; those in the lower halves of registers are multiplied and summed
+/// up, those in the upper halves are added as by a second instruction, and C is added at the end. B is column by column, C singles.
+fn multiply_bytes_as_halves(
+    form: &MatrixForm,
+    [m, n, k]: [usize; 3],
+    a: &[u32],
+    b: &[u32],
+    c: &[u32],
+    results: &mut [u64],
+) {
+    let halves = MatrixForm { a: Element::F16, b: Element::F16, ..*form };
+    let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
+    let adder = Adder::new(form.generation, Element::F16);
+    // Of a sparse A, two neighbours stand for four columns.
+    let neighbours = if form.family == Family::Sparse { 4 } else { 2 };
+    let terms = k / 2;
+    let mut sums = [0; MOST];
+    for half in 0..2 {
+        let places = || (0..k).filter(|place| place / neighbours % 2 == half).enumerate();
+        let (mut left, mut right) = ([0; MOST], [0; MOST]);
+        for (to, from) in places() {
+            for row in 0..m {
+                left[row * terms + to] = half_of_byte(form.a, a[row * k + from]);
+            }
+            for column in 0..n {
+                right[to * n + column] = half_of_byte(form.b, b[column * k + from]);
+            }
+        }
+        let before = sums;
+        let (left, right) = (&left[..m * terms], &right[..terms * n]);
+        if !multiply_all(adder, Element::F16, [m, n, terms], left, right, &mut sums, result) {
+            sums = before;
+            Product { form: &halves, adder, sizes: [m, n, terms], result }.one_by_one(left, right, &before, &mut sums);
+        }
+        if result == Format::F16 {
+            sums[..m * n].iter_mut().for_each(|sum| *sum = widened(*sum));
+        }
+    }
+    for (to, (sum, addend)) in results.iter_mut().zip(sums[..m * n].iter().zip(c)) {
+        let sum = canonical(f32::from_bits(*sum) + f32::from_bits(*addend)).to_bits();
+        *to = u64::from(if result == Format::F16 { narrowed(sum) } else { sum });
+    }
+}
+
+/// The half of the value of an 8-bit float.
+fn half_of_byte(element: Element, bits: u32) -> u32 {
+    let (format, bits) = format_of(element, bits.into());
+    match format.value(bits) {
+        Value::Finite(exact) => match Format::F16.round(exact, Rounding::Nearest) {
+            Rounded::Bits(bits) => bits as u32,
+            // There is none.
+            Rounded::Overflow => Format::F16.signed(exact.negative, Format::F16.infinity()) as u32,
+        },
+        Value::Infinite { negative } => Format::F16.signed(negative, Format::F16.infinity()) as u32,
+        Value::NotANumber => 0x7fff,
     }
 }
 
@@ -349,17 +465,22 @@ impl Body for CollectMatrices {
             *part = u32::read(registers, constants, Source(source));
         }
         for (word, destination) in listed(instruction, constants, 0, 4).enumerate() {
-            let values = std::array::from_fn(|lane| {
-                let (matrix, row) = (lane / 8, lane % 8);
-                let element = |column: usize| {
-                    let (row, column) = if instruction.immediate == 0 { (row, column) } else { (column, row) };
-                    half_of(&parts[matrix], 4 * row + column / 2, column % 2)
-                };
-                element(2 * word) | element(2 * word + 1) << 16
-            });
+            let values = collected(&parts, word, instruction.immediate != 0);
             u32::write(registers, destination, &values, mask);
         }
     }
+}
+
+/// One of the four words of the rows of matrices that lanes have parts of; see [`CollectMatrices`].
+pub(super) fn collected(parts: &[[u32; LANES]; 4], word: usize, by_column: bool) -> [u32; LANES] {
+    std::array::from_fn(|lane| {
+        let (matrix, row) = (lane / 8, lane % 8);
+        let element = |column: usize| {
+            let (row, column) = if by_column { (column, row) } else { (row, column) };
+            half_of(&parts[matrix], 4 * row + column / 2, column % 2)
+        };
+        element(2 * word) | element(2 * word + 1) << 16
+    })
 }
 
 /// `movmatrix.trans`: transposes an 8 by 8 matrix of halves. A lane has two neighbours of row lane / 4.

@@ -129,6 +129,7 @@ fn step<const VERSION: usize>(
         Kind::Load => memory::load(instruction, warp, context, access, mask),
         Kind::LoadOrZero => machine::memory::load_or_zero(instruction, warp, context, access, mask),
         Kind::LoadMatrices => machine::matrix::load_matrices(instruction, warp, context, access, mask),
+        Kind::StoreMatrices => machine::matrix::store_matrices(instruction, warp, context, access, mask),
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
         Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),
@@ -170,7 +171,11 @@ fn step<const VERSION: usize>(
             warp.control.exit(mask);
             Effect::Exit { mask }
         }
-        Kind::Collective | Kind::WarpBarrier => gather::<VERSION>(instruction, warp, mask),
+        Kind::Collective => gather::<VERSION>(instruction, warp, mask),
+        Kind::WarpBarrier => {
+            let mask = mask & condition(instruction, &warp.registers);
+            gather::<VERSION>(instruction, warp, mask)
+        }
         Kind::Counter => {
             read_counter(instruction, &mut warp.registers, context, mask);
             warp.control.advance();
@@ -181,7 +186,10 @@ fn step<const VERSION: usize>(
             warp.control.advance();
             if mask == 0 { Effect::Plain } else { Effect::Fence }
         }
-        Kind::Sleep => sleep(instruction, warp, mask),
+        Kind::Sleep => {
+            let mask = mask & condition(instruction, &warp.registers);
+            sleep(instruction, warp, mask)
+        }
         Kind::Convergence(kind) => {
             let mask = mask & condition(instruction, &warp.registers);
             machine::control::converge(kind, program, instruction, warp, mask)

@@ -338,6 +338,7 @@ static FORMS: &[Form] = &[
     row(O::Mul24, &[], &[HI_LO], (1, 1), "dss"),
     row(O::Mad24, &[], &[HI_LO, &[M::Sat]], (1, 1), "dsss"),
     row(O::Sad, &[], NONE, (1, 1), "dsss"),
+    row(O::Clmad, &[], &[HI_LO], (1, 1), "dsss"),
     row(O::Div, &[], &[FLOAT_ROUNDING, FTZ_SAT, &[M::Approx, M::Full]], (1, 1), "dss"),
     row(O::Rem, &[], NONE, (1, 1), "dss"),
     row(O::Abs, &[], &[&[M::Ftz]], (1, 1), "ds"),

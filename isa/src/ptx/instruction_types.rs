@@ -75,6 +75,7 @@ const fn places(opcode: O) -> (TypeSet, TypeSet) {
         O::Fma => (FLOAT.or(PAIR), HALF),
         O::Addc | O::Subc | O::Madc | O::Sad | O::Rem => both(INTEGER),
         O::Mul24 | O::Mad24 => both(WORD),
+        O::Clmad => both(TypeSet::of(&[T::U64])),
         O::Div => both(INTEGER.or(SINGLE_DOUBLE)),
         O::Abs | O::Neg => both(S.or(PACKED).or(FLOAT).or(PAIR)),
         O::Min | O::Max => both(INTEGER.or(PACKED).or(FLOAT)),

@@ -129,6 +129,8 @@ impl Widths {
             Opcode::ImadHigh => Widths { c: 2, ..single },
             Opcode::Dfma | Opcode::Dadd | Opcode::Dmul | Opcode::Dsetp => Widths::PAIRS,
             Opcode::Uiadd3 if sass.has(Aspect::Wide) => Widths::PAIRS,
+            Opcode::Clmad => Widths::PAIRS,
+            Opcode::Rpcmov if sass.text(Aspect::Half) == "Rpc" => Widths::PAIRS,
             Opcode::I2f | Opcode::F2i | Opcode::F2f => {
                 let [destination, b] = [Aspect::ResultType, Aspect::SourceType].map(|aspect| converted(sass, aspect));
                 Widths { destination, b, ..single }

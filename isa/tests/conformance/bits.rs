@@ -226,3 +226,17 @@ fn bytes_change_places() {
         });
     }
 }
+
+/// A bit of a product without carries is the parity of the pairs of bits that make it.
+#[test]
+fn products_without_carries() {
+    let values = edges(64);
+    let rows = product(&[&values, &values, &[0, 0x0123_4567_89ab_cdef]]);
+    let bit_of_product =
+        |a: u64, b: u64, place: i64| (0..64).fold(0, |parity, first| parity ^ bit(a, first) & bit(b, place - first));
+    for (half, first) in [("lo", 0), ("hi", 64)] {
+        check(&format!("clmad.{half}.u64 $d, $a, $b, $c"), &[64; 3], 64, &rows, |row| {
+            from_bits(64, |place| bit_of_product(row[0], row[1], place + first)) ^ row[2]
+        });
+    }
+}

@@ -22,6 +22,7 @@ mod r#move;
 mod programs;
 mod reference;
 mod refused;
+mod sparse;
 mod textures;
 mod values;
 mod video;

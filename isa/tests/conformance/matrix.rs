@@ -41,7 +41,7 @@ pub fn bits_of(name: &str) -> usize {
 }
 
 /// Numbers that every type of factors holds, different from place to place.
-fn factor(name: &str, row: usize, column: usize, seed: usize) -> f64 {
+pub fn factor(name: &str, row: usize, column: usize, seed: usize) -> f64 {
     let mixed = (row * 7 + column * 13 + seed * 5 + row * column) % 11;
     match name {
         "b1" => (mixed % 2) as f64,
@@ -96,16 +96,18 @@ pub fn registers(prefix: &str, count: usize) -> String {
 }
 
 /// Lane records of 32 places of 8 bytes: A from place 0, B from 8, C from 16, D from 24.
-const RECORD: usize = 256;
+pub const RECORD: usize = 256;
 
-/// A program that loads registers, runs one instruction and stores the results. `counts` and `wide` are of D, A, B, C.
-fn register_program(
+/// A program that loads registers, runs one instruction and stores the results. `counts` and `wide` are of D, A, B, C; `further` are operands
+/// behind them, among which `%e` may be, from the last place.
+pub fn register_program(
     target: &str,
     instruction: &str,
     counts: [usize; 4],
     wide: [bool; 4],
+    further: &str,
 ) -> balar_isa::program::Program {
-    let mut body = String::new();
+    let mut body = "ld.global.b32 %e, [%base+248];\n".to_owned();
     for (index, (prefix, place)) in [("a", 0), ("b", 8), ("c", 16)].into_iter().enumerate() {
         let width = if wide[index + 1] { 64 } else { 32 };
         for number in 0..counts[index + 1] {
@@ -114,7 +116,7 @@ fn register_program(
     }
     let operands: Vec<String> =
         ["d", "a", "b", "c"].iter().zip(counts).map(|(prefix, count)| registers(prefix, count)).collect();
-    let _ = writeln!(body, "{instruction} {};", operands.join(", "));
+    let _ = writeln!(body, "{instruction} {}{further};", operands.join(", "));
     for number in 0..counts[0] {
         let width = if wide[0] { 64 } else { 32 };
         let _ = writeln!(body, "st.global.b{width} [%base+{}], %d{number};", 8 * (24 + number));
@@ -126,7 +128,7 @@ fn register_program(
         .collect();
     machine::load(&format!(
         ".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n{declarations}\n\
-         .reg .b32 %t; .reg .b64 %base; .reg .b64 %o;\n\
+         .reg .b32 %t, %e; .reg .b64 %base; .reg .b64 %o;\n\
          mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, {RECORD}; ld.param.u64 %base, [p]; add.s64 %base, %base, %o;\n\
          {body}ret;\n}}\n"
     ))
@@ -186,7 +188,7 @@ fn isa_position(shape: [usize; 3], bits: usize, part: char, lane: usize, i: usiz
     }
 }
 
-fn shape_name([m, n, k]: [usize; 3]) -> String {
+pub fn shape_name([m, n, k]: [usize; 3]) -> String {
     format!("m{m}n{n}k{k}")
 }
 
@@ -208,7 +210,7 @@ fn check_mma(
     let sizes = [size(m * quads, n, d), size(m * quads, k, a), size(k * quads, n, b), size(m * quads, n, c)];
     let instruction = format!("mma.sync.aligned.{}.{words}", shape_name(shape));
     let wide = [d, a, b, c].map(|name| name == "f64");
-    let program = register_program("sm_90", &instruction, sizes.map(|(_, registers)| registers), wide);
+    let program = register_program("sm_90", &instruction, sizes.map(|(_, registers)| registers), wide, "");
     for seed in 0..3 {
         let case = case(a, b, shape, seed, words.contains("xor"));
         let mut memory = vec![0; 32 * RECORD];
@@ -461,7 +463,7 @@ pub fn dot_with(target: &str, words: &str, shape: [usize; 3], types: [&str; 4], 
     let count = |elements: usize, name: &str| (elements * bits_of(name)).div_ceil(32).min(elements);
     let sizes = [(m * n, types[0]), (m * k, types[1]), (k * n, types[2]), (m * n, types[3])];
     let counts = sizes.map(|(elements, name)| count(elements / 32, name));
-    let program = register_program(target, &instruction, counts, wide);
+    let program = register_program(target, &instruction, counts, wide, "");
     let mut memory = vec![0; 32 * RECORD];
     for lane in 0..32 {
         for (part, name, elements, first) in
@@ -596,12 +598,15 @@ fn specials_of_matrices() {
 
 #[test]
 fn eight_bit_floats_keep_thirteen_bits() {
-    // Khattak and Mikaitis 2025: products of 8-bit floats are cut 13 bits below the largest on Ada and Hopper.
+    // Khattak and Mikaitis 2025: products of 8-bit floats are cut 13 bits below the largest on Ada. What sm_90 has of them is made of halves.
     let types = ["f32", "e5m2", "e5m2", "f32"];
     let power = |exponent: i32| ((exponent + 15) as u64) << 2;
-    let run = |exponent: i32| dot("sm_90", [16, 8, 32], types, &[power(0), power(exponent)], &[power(0), power(0)], 0);
-    assert_eq!(run(-13), single(1.0 + 1.0 / 8192.0));
-    assert_eq!(run(-14), single(1.0));
+    let run = |target: &str, exponent: i32| {
+        dot(target, [16, 8, 32], types, &[power(0), power(exponent)], &[power(0), power(0)], 0)
+    };
+    assert_eq!(run("sm_89", -13), single(1.0 + 1.0 / 8192.0));
+    assert_eq!(run("sm_89", -14), single(1.0));
+    assert_eq!(run("sm_90", -14), single(1.0 + 1.0 / 16384.0));
 }
 
 #[test]
@@ -620,6 +625,40 @@ fn double_products_are_chains_of_fused_additions() {
     let result = dot("sm_80", [8, 8, 4], types, &[a.to_bits()], &[b.to_bits()], f64::to_bits(c));
     // Exactly (1 + 2^-52) (1 - 2^-53) - 1 = 2^-53 - 2^-105.
     assert_eq!(f64::from_bits(result), 2f64.powi(-53) - 2f64.powi(-105));
+}
+
+#[test]
+fn double_products_are_rounded_as_they_say() {
+    for (rounding, above, below) in [
+        ("", 1.0, -1.0),
+        (".rn", 1.0, -1.0),
+        (".rz", 1.0, -1.0),
+        (".rm", 1.0, -1.0 - f64::EPSILON),
+        (".rp", 1.0 + f64::EPSILON, -1.0),
+    ] {
+        let instruction = format!("wmma.mma.sync.aligned.row.col.m8n8k4{rounding}.f64.f64.f64.f64");
+        let program = register_program("sm_80", &instruction, [2, 1, 1, 2], [true; 4], "");
+        for (sign, expected) in [(1.0, above), (-1.0, below)] {
+            let mut memory = vec![0; 32 * RECORD];
+            // The first row and column have one number each.
+            for (place, value) in [(0, sign), (8, 2f64.powi(-60)), (16, sign)] {
+                memory[8 * place..][..8].copy_from_slice(&f64::to_le_bytes(value));
+            }
+            let memory = machine::run(&program, &[0; 8], 32, &memory);
+            assert_eq!(f64::from_bits(get(&memory, 8 * 8 * 24, 64)), expected, "{instruction} {sign}");
+        }
+    }
+}
+
+/// For sm_90, C is added at the end, rounded to the nearest; tensor cores cut it off with the products.
+#[test]
+fn accumulators_of_eight_bit_floats() {
+    let types = ["f32", "e5m2", "e5m2", "f32"];
+    // 1.5 times 2^-12, 2^-12, together 1.5 times 2^-24.
+    let (a, b) = ((3 << 2) | 2, 3 << 2);
+    let run = |target: &str| dot(target, [16, 8, 32], types, &[a], &[b], single(1.0));
+    assert_eq!(run("sm_89"), single(1.0));
+    assert_eq!(run("sm_90"), single(1.0 + f32::EPSILON));
 }
 
 /// `ldmatrix` and `stmatrix` on shared memory: rows of 16 bytes, 48 bytes apart.
@@ -720,7 +759,7 @@ fn movmatrix_transposes() {
 
 #[test]
 fn the_scoreboard_sees_every_operand() {
-    let program = register_program("sm_70", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", [8; 4], [false; 4]);
+    let program = register_program("sm_70", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", [8; 4], [false; 4], "");
     let is_product = |pc: &u32| program.position(*pc).text.contains("wmma");
     let Some(pc) = (0..program.len() as u32).find(is_product) else { panic!("the product is in the program") };
     let dependencies = &program.timing(pc).dependencies;

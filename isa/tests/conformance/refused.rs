@@ -57,6 +57,19 @@ fn operands_of_the_wrong_type() {
         ("bar.arrive 1, 16", "16 threads take part in the barrier"),
         ("bar.red.popc.u32 %r0, 0, 33, %p0", "33 threads take part in the barrier"),
         ("bar.sync 16", "there is no barrier 16, they are 0 to 15"),
+        (
+            "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1}, {%r2, %r3}, {%r0, %r1}, %r3, 4",
+            "the lanes that have the metadata of this shape are given by a number below 4",
+        ),
+        (
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%r0, %r1, %r2, %r3}, {%r0, %r1}, {%r2, %r3}, \
+             {%r0, %r1, %r2, %r3}, %r3, 2",
+            "the lanes that have the metadata of this shape are given by a number below 2",
+        ),
+        (
+            "mma.sp.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r0, %r1}, {%r2, %r3}, {%r0, %r1}, %r3, 0",
+            "mma",
+        ),
         ("setmaxnreg.inc.sync.aligned.u32 25", "a literal multiple of 8 from 24 to 256"),
     ] {
         let found = problem(instruction).unwrap_or_default();
@@ -161,5 +174,38 @@ fn static_shared_memory_is_48_kib_at_most() {
         let found = problem_of_kernel(body).unwrap_or_default();
         let (file, limit) = ("test.ptx:5:", "the limit is 49152");
         assert!(found.contains(file) && found.contains(limit) && found.contains(" with x,"), "{body}: {found:?}");
+    }
+}
+
+/// Fences of every kind, and what else values do not depend on.
+#[test]
+fn fences_are_not_refused() {
+    for instruction in [
+        "fence.sc.cta",
+        "fence.acq_rel.gpu",
+        "fence.acquire.cluster",
+        "fence.release.sys",
+        "fence.mbarrier_init.release.cluster",
+        "fence.acquire.sync_restrict::shared::cluster.cluster",
+        "fence.release.sync_restrict::shared::cta.cluster",
+        "fence.proxy.alias",
+        "fence.proxy.async",
+        "fence.proxy.async.global",
+        "fence.proxy.async.shared::cta",
+        "fence.proxy.async.shared::cluster",
+        "fence.proxy.tensormap::generic.release.cta",
+        "fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128",
+        "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+        "membar.cta",
+        "membar.gl",
+        "membar.sys",
+        "membar.proxy.alias",
+        "griddepcontrol.launch_dependents",
+        "griddepcontrol.wait",
+        "elect.sync %r0|%p0, 0xffffffff",
+        "nanosleep.u32 10",
+    ] {
+        assert_eq!(problem(instruction), None, "{instruction}");
     }
 }

@@ -131,8 +131,8 @@ fn multiply(a: f64, b: f64, direction: u32) -> f64 {
     round(Exact::new(a).times(Exact::new(b)), false, direction)
 }
 
-/// a * b + c, rounded once.
-fn fused(a: f64, b: f64, c: f64, direction: u32) -> f64 {
+/// a * b + c, rounded once, not to the nearest.
+pub(crate) fn fused(a: f64, b: f64, c: f64, direction: u32) -> f64 {
     if !a.is_finite() || !b.is_finite() {
         return a * b + c;
     }

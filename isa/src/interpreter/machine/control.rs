@@ -1,5 +1,6 @@
 //! Branches, convergence and jumps of machine code.
 
+use super::signs::inversion_of;
 use crate::execution::Effect;
 use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
@@ -22,15 +23,17 @@ pub(crate) fn converge(
     let control = &mut warp.control;
     match kind {
         ConvergenceKind::Jump => return jump(program, instruction, warp, mask),
-        ConvergenceKind::BranchIfUnanimous => {
-            let taken = if mask == control.mask { mask } else { 0 };
+        ConvergenceKind::BranchIfUnanimous | ConvergenceKind::BranchIfAny => {
+            let goes = if kind == ConvergenceKind::BranchIfAny { mask != 0 } else { mask == control.mask };
+            let taken = if goes { control.mask } else { 0 };
             let divergent = control.branch(instruction.target, instruction.reconvergence, taken);
             return Effect::Branch { divergent };
         }
         ConvergenceKind::BranchIfDiverged | ConvergenceKind::BranchIfConverged => {
-            // Of lanes of a mask that have not ended, which is all ones where code asks about the whole warp.
+            // Of lanes of a mask that have not ended, which is all ones where code asks about the whole warp; or of those that it does not have.
             let asked = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
-            let asked = asked[control.mask.trailing_zeros() as usize % LANES] & control.live;
+            let asked = asked[control.mask.trailing_zeros() as usize % LANES] ^ inversion_of(instruction);
+            let asked = asked & control.live;
             let is_together = asked & !control.mask == 0;
             let taken = if is_together == (kind == ConvergenceKind::BranchIfConverged) { mask } else { 0 };
             let divergent = control.branch(instruction.target, instruction.reconvergence, taken);

@@ -53,7 +53,9 @@ impl Body for ConvertPairBelow {
             } else {
                 (upper[lane], lower[lane])
             };
-            let [upper, lower] = [upper, lower].map(|value| conversion.convert(u64::from(value), 0) as u32);
+            // Integers come with their sign extended.
+            let converted = |value: u32| conversion.convert(u64::from(value), 0) as u32 & (u32::MAX >> (32 - bits));
+            let [upper, lower] = [upper, lower].map(converted);
             let kept = above[lane] >> instruction.offset & 0xffff;
             (u64::from(kept) << (2 * bits)) as u32 | upper << bits | lower
         });

@@ -21,8 +21,8 @@ pub(crate) mod extremum_form {
     pub const NEGATED: u32 = 32;
 }
 
-/// The lesser of values where the predicate is true, elsewhere the greater one. The first predicate that is written says whether the first
-/// source was taken.
+/// The lesser of values where the predicate is true, elsewhere the greater one. Of pairs of halves, the two predicates that are written say
+/// whether the lower and the upper half of the result is that of the first source.
 pub(crate) struct IntegerExtremum;
 
 impl Body for IntegerExtremum {
@@ -31,26 +31,28 @@ impl Body for IntegerExtremum {
         let form = instruction.immediate;
         let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
         let lesser = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
-        let mut first_taken = 0;
+        let mut first_taken = [0; 2];
         let results = std::array::from_fn(|lane| {
             let is_least = lesser >> lane & 1 != 0;
             let values = rows.map(|row| row[lane]);
             if form & extremum_form::HALVES != 0 {
-                let [low, high] = [0, 16].map(|shift| {
-                    let values = values.map(|value| half(value >> shift, form));
-                    extremum(values, is_least, form).0 as u32 & 0xffff
+                let [low, high] = [0, 1].map(|place| {
+                    let values = values.map(|value| half(value >> (16 * place), form));
+                    let (result, is_first) = extremum(values, is_least, form);
+                    first_taken[place] |= u32::from(is_first) << lane;
+                    result as u32 & 0xffff
                 });
                 return low | high << 16;
             }
             let is_signed = form & extremum_form::SIGNED != 0;
             let values = values.map(|value| if is_signed { i64::from(value as i32) } else { i64::from(value) });
-            let (result, is_first) = extremum(values, is_least, form);
-            first_taken |= u32::from(is_first) << lane;
-            result as u32
+            extremum(values, is_least, form).0 as u32
         });
         u32::write(registers, instruction.destinations[0], &results, mask);
-        if instruction.predicate_destinations[0] != SINK_PREDICATE {
-            registers.set_predicate(instruction.predicate_destinations[0], first_taken, mask);
+        if instruction.predicate_destinations != [SINK_PREDICATE; 2] {
+            for (destination, lanes) in instruction.predicate_destinations.into_iter().zip(first_taken) {
+                registers.set_predicate(destination, lanes, mask);
+            }
         }
     }
 }

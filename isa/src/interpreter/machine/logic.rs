@@ -1,11 +1,12 @@
 //! Logic, shifts and predicates of machine code.
 
+use super::signs::inversion_of;
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::integer::logic3;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
-use crate::operation::operand::{Row, SINK_PREDICATE};
+use crate::operation::operand::{Row, SINK_PREDICATE, Source};
 use std::marker::PhantomData;
 
 /// `SHF`: bits of the immediate. The lowest two are the type: 0 signed and 1 unsigned 64 bits, 2 signed and 3 unsigned 32 bits.
@@ -89,10 +90,7 @@ pub(crate) struct SignLogic;
 impl Body for SignLogic {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let [a, b, c] = [0, 1, 2].map(|source| {
-            let words = u32::read(registers, constants, instruction.sources[source]);
-            (0..LANES).fold(0, |signs, lane| signs | words[lane] >> 31 << lane)
-        });
+        let [a, b, c] = [0, 1, 2].map(|source| signs(registers, constants, instruction.sources[source]));
         for (place, destination) in instruction.predicate_destinations.into_iter().enumerate() {
             let value = logic3(a, b, c, instruction.immediate >> (8 * place) & 0xff);
             registers.set_predicate(destination, value, mask);
@@ -103,17 +101,47 @@ impl Body for SignLogic {
 /// Predicates of a thread that machine code names, the first of them in the lowest bit.
 pub(crate) const PREDICATES: usize = 7;
 
+/// `PLOP3` of a predicate, the sign of a register, and another predicate, or, with bit 16 of the immediate, the sign of another register. The
+/// immediate has a table for each result.
+pub(crate) struct MixedLogic;
+
+impl MixedLogic {
+    /// The bit of the immediate where the third operand is a sign.
+    pub const TWO_SIGNS: u32 = 1 << 16;
+}
+
+impl Body for MixedLogic {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let [a, other] =
+            [0, 1].map(|n| registers.predicate(instruction.predicate_sources[n], instruction.predicate_flips[n]));
+        let [b, sign] = [0, 1].map(|source| signs(registers, constants, instruction.sources[source]));
+        let c = if instruction.immediate & MixedLogic::TWO_SIGNS != 0 { sign } else { other };
+        for (place, destination) in instruction.predicate_destinations.into_iter().enumerate() {
+            let value = logic3(a, b, c, instruction.immediate >> (8 * place) & 0xff);
+            registers.set_predicate(destination, value, mask);
+        }
+    }
+}
+
+/// The signs of the lanes' words, a bit each.
+#[inline(always)]
+fn signs(registers: &Registers, constants: &[Row], source: Source) -> u32 {
+    let words = u32::read(registers, constants, source);
+    (0..LANES).fold(0, |signs, lane| signs | words[lane] >> 31 << lane)
+}
+
 /// `P2R`: the byte at bit `offset` of the first source gets the predicates from the given one on, under a mask, the second source.
 pub(crate) struct PredicatesToRegister<const FIRST: u8>;
 
 impl<const FIRST: u8> Body for PredicatesToRegister<FIRST> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let old = u32::read(registers, constants, instruction.sources[0]);
+        let [old, chosen] = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
         let shift = instruction.offset as u32;
-        let chosen = instruction.immediate & 0x7f;
         let mut result = [0; LANES];
         for lane in 0..LANES {
+            let chosen = chosen[lane] & 0x7f;
             let bits = (0..PREDICATES)
                 .fold(0, |bits, place| bits | (registers.predicates[usize::from(FIRST) + place] >> lane & 1) << place);
             result[lane] = old[lane] & !(chosen << shift) | (bits & chosen) << shift;
@@ -122,17 +150,18 @@ impl<const FIRST: u8> Body for PredicatesToRegister<FIRST> {
     }
 }
 
-/// `R2P`: the predicates of a mask, the immediate, from the byte at bit `offset` of a register.
+/// `R2P`: the predicates of a mask, the second source, from the byte at bit `offset` of the first one.
 pub(crate) struct RegisterToPredicates<const FIRST: u8>;
 
 impl<const FIRST: u8> Body for RegisterToPredicates<FIRST> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let values = u32::read(registers, constants, instruction.sources[0]);
-        for place in (0..PREDICATES).filter(|place| instruction.immediate >> place & 1 != 0) {
-            let bit = instruction.offset as u32 + place as u32;
-            let truth = values.iter().enumerate().fold(0, |bits, (lane, value)| bits | (value >> bit & 1) << lane);
-            registers.set_predicate(FIRST + place as u8, truth, mask);
+        let [values, chosen] = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let bits_of =
+            |words: &[u32; LANES], bit: u32| (0..LANES).fold(0, |bits, lane| bits | (words[lane] >> bit & 1) << lane);
+        for place in 0..PREDICATES as u32 {
+            let truth = bits_of(&values, instruction.offset as u32 + place);
+            registers.set_predicate(FIRST + place as u8, truth, mask & bits_of(&chosen, place));
         }
     }
 }
@@ -223,13 +252,15 @@ impl<O: LaneOperation<A = i32, B = (), C = (), D = u32>> LaneOperation for Inver
     }
 }
 
-/// `ELECT`: the lowest of the lanes that run, that the first source has as a mask, and where the predicate is true.
+/// `ELECT`: the lowest of the lanes that run, that the first source has as a mask (or has not, where it is inverted), and where the predicate
+/// is true.
 pub(crate) struct ElectAmong;
 
 impl Body for ElectAmong {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let members = u32::read(registers, constants, instruction.sources[0])[mask.trailing_zeros() as usize % LANES];
+        let members = members ^ inversion_of(instruction);
         let condition = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
         let candidates = mask & members & condition;
         let leader = candidates.trailing_zeros();

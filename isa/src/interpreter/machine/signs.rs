@@ -1,6 +1,7 @@
 //! Signs of sources: machine code negates sources and takes their absolute values as it reads them.
 
 use crate::interpreter::registers::Lane;
+use crate::operation::Instruction;
 
 /// Negations and absolute values of sources: bits of [`Instruction::signs`](crate::operation::Instruction::signs), from bit 2 `n` on for
 /// source `n`.
@@ -15,6 +16,12 @@ pub(crate) mod sign {
 #[inline(always)]
 pub(crate) fn sign_of(signs: u8, source: usize) -> u8 {
     signs >> (2 * source) & 3
+}
+
+/// What inverts the first source of an instruction, where it is inverted.
+#[inline(always)]
+pub(crate) fn inversion_of(instruction: &Instruction) -> u32 {
+    if sign_of(instruction.signs, 0) & sign::NEGATE != 0 { u32::MAX } else { 0 }
 }
 
 /// A type whose values have signs.

@@ -1,16 +1,16 @@
 //! Branches, calls, convergence, barriers, and instructions that only take time.
 
-use super::operands::{Operands, predicate_destination, predicate_source};
+use super::operands::{Operands, predicate_destination, predicate_source, sign_of};
 use super::{Lowered, NO_SUCH_OPERAND, Pending, code_address};
 use crate::execution::BarrierKind;
-use crate::interpreter::bodies::{ActiveMask, functions};
+use crate::interpreter::bodies::{ActiveMask, Map, functions};
 use crate::interpreter::integer::Move;
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::PredicateLogic3;
 use crate::machine::code::CODE_WINDOW;
 use crate::operation::operand::{Source, TRUE_PREDICATE};
 use crate::operation::{ConvergenceKind, Kind};
-use crate::sass::{self, Aspect, INSTRUCTION_BYTES, Jump, Location, Opcode, RegisterOperand};
+use crate::sass::{self, Aspect, INSTRUCTION_BYTES, Jump, Opcode};
 
 /// The number of the warp's active lanes among the words that `BMOV` moves.
 const ACTIVE: u8 = 26;
@@ -44,9 +44,9 @@ impl Pending {
             }
             O::Bmov => self.move_barrier(sass, operands),
             O::Warpsync => {
-                self.only_condition_of(sass)?;
+                self.condition_of(sass);
                 // The lanes of a mask, or all. Those that a collective operation brings together run on together, too.
-                self.instruction.sources[3] = asked_lanes(sass, operands)?;
+                self.instruction.sources[3] = self.asked_lanes(sass, operands)?;
                 self.instruction.kind = Kind::WarpBarrier;
                 Ok(())
             }
@@ -55,13 +55,16 @@ impl Pending {
                 self.instruction.kind = kind(ConvergenceKind::Yield);
                 Ok(())
             }
+            // It asks for no further sleep.
+            O::Nanosleep if sass.source(0).is_none() => Ok(()),
             O::Nanosleep => {
-                self.only_condition_of(sass)?;
+                self.condition_of(sass);
                 self.take(sass, operands, 1)?;
                 self.instruction.kind = Kind::Sleep;
                 Ok(())
             }
-            O::Lepc => {
+            O::Rpcmov => self.place_move(sass, operands),
+            O::Lepc | O::Ulepc => {
                 // Its own place, or the one that it names.
                 let place = sass.target().unwrap_or(sass.address());
                 self.instruction.sources[0] = operands.wide_number(code_address(place / INSTRUCTION_BYTES as u64));
@@ -100,13 +103,33 @@ impl Pending {
         }
     }
 
-    /// The same of instructions that look at their guard alone.
-    fn only_condition_of(&mut self, sass: &sass::Instruction) -> Lowered<()> {
-        self.condition_of(sass);
-        match self.instruction.predicate_sources[0] {
-            TRUE_PREDICATE => Ok(()),
-            _ => Err("a condition beside a guard".to_owned()),
+    /// `RPCMOV`: half of the place of code that a thread keeps, or all of it. Own finding: ptxas keeps other words there where it has a use for
+    /// two more. Nothing else is known to read or write it.
+    fn place_move(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let row = operands.place_row() + sass.value(Aspect::Half) as u16;
+        self.instruction.destinations[0] = row;
+        if let Some(destination) = sass.destination(0) {
+            self.instruction.sources[0] = Source(row);
+            self.instruction.destinations[0] = operands.written(Some(destination));
+            return self.run(functions::<Map<Move<u32>>>(), 0);
         }
+        let source = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
+        if sass.text(Aspect::Half) != "Rpc" {
+            self.instruction.sources[0] = operands.read(source)?;
+            return self.run(functions::<Map<Move<u32>>>(), 0);
+        }
+        if source.immediate().is_some() {
+            return Err("a place of code that is a number".to_owned());
+        }
+        self.instruction.sources[0] = operands.read_wide(source)?;
+        self.run(functions::<MapPairs<Move<u64>>>(), 0)
+    }
+
+    /// The lanes that an instruction asks about: those of its first source, or all. They may be those that it does not have.
+    pub(super) fn asked_lanes(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
+        let Some(mask) = sass.source(0) else { return Ok(operands.number(u32::MAX)) };
+        self.instruction.signs |= sign_of(mask, 0);
+        operands.read(mask)
     }
 
     fn jump(&mut self, sass: &sass::Instruction, operands: &mut Operands, length: u32) -> Lowered<()> {
@@ -132,21 +155,21 @@ impl Pending {
         }
         self.instruction.target = index as u32;
         if sass.opcode() == Opcode::Bra && sass.predicate_source(1).is_some() {
-            // One of the uniform datapath, in place of one of the lanes.
-            let further = self.instruction.predicate_sources[0] != TRUE_PREDICATE
-                || (self.instruction.guard, self.instruction.guard_flip) != (TRUE_PREDICATE, 0);
-            if further {
-                return Err("a uniform predicate beside another condition".to_owned());
+            // One of the uniform datapath, beside those of the lanes.
+            let (slot, flip) = predicate_source(sass.predicate_source(1));
+            if (self.instruction.guard, self.instruction.guard_flip) == (TRUE_PREDICATE, 0) {
+                (self.instruction.guard, self.instruction.guard_flip) = (slot, flip);
+            } else if self.instruction.predicate_sources[0] == TRUE_PREDICATE {
+                (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, flip);
+            } else {
+                return Err("a uniform predicate beside two other conditions".to_owned());
             }
-            (self.instruction.guard, self.instruction.guard_flip) = predicate_source(sass.predicate_source(1));
-            self.instruction.kind = Kind::Branch;
-            return Ok(());
-        }
-        if sass.opcode() == Opcode::Bra {
-            self.instruction.sources[0] = asked_lanes(sass, operands)?;
+        } else if sass.opcode() == Opcode::Bra {
+            self.instruction.sources[0] = self.asked_lanes(sass, operands)?;
         }
         self.instruction.kind = match (sass.opcode(), sass.text(Aspect::Mode)) {
             (Opcode::Bra, ".U") => Kind::Convergence(ConvergenceKind::BranchIfUnanimous),
+            (Opcode::Bra, ".U.ANY") => Kind::Convergence(ConvergenceKind::BranchIfAny),
             (Opcode::Bra, ".DIV") => Kind::Convergence(ConvergenceKind::BranchIfDiverged),
             (Opcode::Bra, ".CONV") => Kind::Convergence(ConvergenceKind::BranchIfConverged),
             _ => Kind::Branch,
@@ -203,17 +226,5 @@ impl Pending {
             self.condition(sass);
         }
         Ok(())
-    }
-}
-
-/// The lanes that an instruction asks about: those of its first source, or all.
-pub(super) fn asked_lanes(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
-    match sass.source(0) {
-        None => Ok(operands.number(u32::MAX)),
-        Some(mask) if !mask.is_negated => operands.read(mask),
-        Some(mask) if mask.location == Location::Register(RegisterOperand::Uniform(sass::ZERO_UNIFORM_REGISTER)) => {
-            Ok(operands.number(u32::MAX))
-        }
-        Some(_) => Err("the lanes that a uniform register does not have".to_owned()),
     }
 }

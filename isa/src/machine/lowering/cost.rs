@@ -58,13 +58,15 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         // Code for sm_75 lets two cycles pass between two of them, and eight before a store of the result, without a scoreboard.
         O::F2fp => cost(Pipe::Fp16, L::Half, C::Conversion),
         O::I2f | O::F2i | O::F2f | O::Frnd => cost(Pipe::Sfu, L::Conversion, C::Conversion),
-        O::I2i | O::I2ip => cost(Pipe::Int, L::Integer, C::Conversion),
+        O::I2i | O::I2ip | O::F2ip => cost(Pipe::Int, L::Integer, C::Conversion),
         O::Fsetp | O::Fset | O::Fsel | O::Fmnmx => cost(Pipe::Int, L::Predicate, C::Other),
         O::Fchk => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Isetp | O::Uisetp => cost(Pipe::Int, L::Predicate, C::Integer),
         O::Plop3 | O::Uplop3 | O::P2r | O::R2p | O::Up2ur | O::Ur2up => cost(Pipe::Int, L::Predicate, C::Other),
         O::Umov => cost(Pipe::Int, L::UniformMove, C::Other),
-        O::Mov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => cost(Pipe::Int, L::Integer, C::Other),
+        O::Mov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc | O::Ulepc | O::Rpcmov => {
+            cost(Pipe::Int, L::Integer, C::Other)
+        }
         O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Ldc | O::Uldc if instruction.names_index() => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Ldc | O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
@@ -80,7 +82,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Vote => shared(VOTE),
-        O::Lds | O::Sts | O::Atoms | O::Ldsm => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Lds | O::Sts | O::Atoms | O::Ldsm | O::Stsm => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Ldg | O::Ld | O::Ldl | O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld => {
             cost(Pipe::Load, L::Variable, C::Memory)
         }
@@ -90,7 +92,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Membar if is_fence_of_device(instruction) => shared(FENCE),
         // Fences of a CTA, and instructions that empty caches: values are coherent.
-        O::Membar | O::Errbar | O::Cctl => shared(CTA_FENCE),
+        O::Membar | O::Errbar | O::Cctl | O::Cctll => shared(CTA_FENCE),
         O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
         O::Bra | O::Brx | O::Jmx | O::Brxu | O::Jmxu | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
         O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {

@@ -1,6 +1,5 @@
 //! Exchanges between lanes and predicates, and special registers.
 
-use super::control::asked_lanes;
 use super::operands::{Operands, predicate_destination, predicate_source, uniform_predicate};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::*;
@@ -52,8 +51,7 @@ impl Pending {
             O::Elect => {
                 self.condition(sass);
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
-                self.instruction.sources[0] =
-                    asked_lanes(sass, operands).map_err(|lanes| format!("a choice among {lanes}"))?;
+                self.instruction.sources[0] = self.asked_lanes(sass, operands)?;
                 self.run(functions::<ElectAmong>(), 0)
             }
             O::Redux => {
@@ -88,8 +86,7 @@ impl Pending {
     /// Predicates to a byte of a register, or from there.
     fn all_predicates(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         const FIRST: u8 = uniform_predicate(0);
-        self.take(sass, operands, 1)?;
-        let mask = sass.source(1).and_then(|mask| mask.immediate()).ok_or(NO_SUCH_OPERAND)?;
+        self.take(sass, operands, 2)?;
         // The byte is a part of the register that is read, or a modifier of the move that writes it.
         let byte = sass.source(0).map_or(0, |source| source.part).max(sass.value(Aspect::Byte));
         self.instruction.offset = 8 * byte as i64;
@@ -99,7 +96,7 @@ impl Pending {
             Opcode::Up2ur => functions::<PredicatesToRegister<FIRST>>(),
             _ => functions::<RegisterToPredicates<FIRST>>(),
         };
-        self.run(function, mask)
+        self.run(function, 0)
     }
 
     /// `SHFL`: the value, the lane or the distance, the segment.
@@ -115,25 +112,25 @@ impl Pending {
         self.run(functions::<Shuffle>(), mode)
     }
 
-    /// `PLOP3`: two functions of three predicates, or of the signs of three registers.
+    /// `PLOP3`: two functions of three predicates, or of the signs of three registers, or of some of both.
     fn predicate_logic(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
-        let is_of_signs = sass.predicate_source(0).is_none();
-        let tables = if is_of_signs { 5 } else { 2 };
-        if sass.source(tables).is_some() || sass.source(tables - 1).is_none() {
-            return Err("a function of predicates and of the signs of registers".to_owned());
-        }
-        let first = if is_of_signs { 3 } else { 0 };
+        // The tables are the last of the sources.
+        let signs = sass.sources().count().checked_sub(2).ok_or(NO_SUCH_OPERAND)?;
         let table =
-            |number: usize| sass.source(first + number).and_then(|table| table.immediate()).ok_or(NO_SUCH_OPERAND);
+            |number: usize| sass.source(signs + number).and_then(|table| table.immediate()).ok_or(NO_SUCH_OPERAND);
         let tables = table(0)? | table(1)? << 8;
         self.results(sass);
-        if is_of_signs {
-            self.take(sass, operands, 3)?;
+        self.take(sass, operands, signs)?;
+        if signs == 3 {
             return self.run(functions::<SignLogic>(), tables);
         }
         for place in 0..2 {
             let (slot, flip) = predicate_source(sass.predicate_source(place));
             (self.instruction.predicate_sources[place], self.instruction.predicate_flips[place]) = (slot, flip);
+        }
+        if signs > 0 {
+            let form = if signs == 2 { MixedLogic::TWO_SIGNS } else { 0 };
+            return self.run(functions::<MixedLogic>(), tables | form);
         }
         let (slot, flip) = predicate_source(sass.predicate_source(2));
         self.instruction.sources[0] = Source(u16::from(slot));
@@ -194,6 +191,9 @@ impl Pending {
             // Windows of generic addresses: their upper words.
             46 => constant(self, operands.number((crate::execution::LOCAL_WINDOW >> 32) as u32)),
             47 => constant(self, operands.number((crate::execution::SHARED_WINDOW >> 32) as u32)),
+            // And the lower ones.
+            48 => constant(self, operands.number(crate::execution::SHARED_WINDOW as u32)),
+            52 => constant(self, operands.number(crate::execution::LOCAL_WINDOW as u32)),
             _ => Err("a special register that is not known".to_owned()),
         }
     }

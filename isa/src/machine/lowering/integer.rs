@@ -80,6 +80,11 @@ impl Pending {
                 }
             }
             O::Vimnmx | O::Viaddmnmx | O::Vimnmx3 => self.integer_extremum(sass, operands),
+            O::Clmad => {
+                self.take_by(Operands::read_wide, sass, operands, 3)?;
+                let is_high = sass.text(Aspect::High) == ".HI";
+                self.run(functions::<MapPairs<CarrylessMultiplyAdd>>(), u32::from(is_high))
+            }
             O::Idp => self.dot_product(sass, operands),
             O::Vabsdiff => {
                 self.take(sass, operands, 3)?;
@@ -145,10 +150,12 @@ impl Pending {
                 ".S16x2" => extremum_form::HALVES | extremum_form::SIGNED,
                 _ => extremum_form::SIGNED,
             };
-        if form & extremum_form::HALVES != 0 && self.instruction.predicate_destinations != [SINK_PREDICATE; 2] {
-            return Err("predicates that say which halves were taken".to_owned());
-        }
         form |= if sass.has(Aspect::Relu) { extremum_form::RELU } else { 0 };
+        // ptxas was seen to ask about halves alone.
+        let has_results = self.instruction.predicate_destinations != [SINK_PREDICATE; 2];
+        if has_results && form & (extremum_form::HALVES | extremum_form::RELU) != extremum_form::HALVES {
+            return Err("predicates that say which of two words, or of limited halves, was taken".to_owned());
+        }
         form |= if self.instruction.signs != 0 { extremum_form::NEGATED } else { 0 };
         self.instruction.signs = 0;
         self.run(functions::<IntegerExtremum>(), form)

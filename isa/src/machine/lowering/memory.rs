@@ -27,6 +27,12 @@ impl Pending {
                 self.instruction.memory = MemoryForm { elements: 4, scale: 0, ..self.instruction.memory };
                 self.matrix_load(sass, operands)
             }
+            O::Stsm => {
+                self.instruction.kind = Kind::StoreMatrices;
+                self.access(sass, operands)?;
+                self.instruction.memory = MemoryForm { elements: 4, scale: 0, ..self.instruction.memory };
+                self.matrix_store(sass, operands)
+            }
             O::Ldc | O::Uldc => self.constant_load(sass, operands),
             O::Membar if is_fence_of_device(sass) => {
                 self.instruction.kind = Kind::Fence;
@@ -51,7 +57,7 @@ impl Pending {
     fn access(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
         use Opcode as O;
         let space = match sass.opcode() {
-            O::Lds | O::Ldsm | O::Sts | O::Atoms => Some(Space::Shared),
+            O::Lds | O::Ldsm | O::Sts | O::Stsm | O::Atoms => Some(Space::Shared),
             O::Ldl | O::Stl => Some(Space::Local),
             O::Ldg | O::Stg | O::Atomg => Some(Space::Global),
             _ => None,

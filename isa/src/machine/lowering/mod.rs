@@ -442,6 +442,7 @@ impl Pending {
                 self.half(sass, operands)
             }
             O::F2fp => self.pack(sass, operands),
+            O::F2ip => self.pack_integers(sass, operands),
             O::I2f | O::I2fp | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
             O::Shfl
             | O::Vote
@@ -477,7 +478,9 @@ impl Pending {
             | O::Membar
             | O::Errbar
             | O::Cctl
+            | O::Cctll
             | O::Ldsm
+            | O::Stsm
             | O::Redg
             | O::Qspc => self.memory(sass, operands),
             O::Ldgsts | O::Ldgdepbar | O::Arrives | O::Syncs => self.asynchronous(sass, operands),
@@ -507,6 +510,8 @@ impl Pending {
             | O::Nanosleep
             | O::Nop
             | O::Lepc
+            | O::Ulepc
+            | O::Rpcmov
             | O::Bpt
             | O::Depbar
             | O::Bar

@@ -40,6 +40,7 @@ const WITHOUT_EFFECT_OF: &[(&str, &[Aspect])] = &[
     ("JMXU", &[Aspect::Mode]),
     // Caches hold what memory holds.
     ("CCTL", &[Aspect::Operation, Aspect::Extended]),
+    ("CCTLL", &[Aspect::Operation]),
     ("MEMBAR", &[Aspect::Mode]),
     ("FENCE", &[Aspect::Space]),
     // Whether another one comes first is known at once.

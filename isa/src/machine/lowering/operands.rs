@@ -32,6 +32,8 @@ pub(in crate::machine) struct Operands {
     uniform: u16,
     /// The row that reductions at barriers write to.
     pub barrier_row: u16,
+    /// Rows behind it for the place of code that threads keep: two, or none where no instruction names it.
+    place_rows: u16,
     /// Immediates, and values that launches fill in.
     pub constants: Vec<Row>,
     /// Rows of words that launches fill in. Those of pairs follow each other.
@@ -70,13 +72,15 @@ pub(super) type PredicateSource = (u8, u32);
 
 impl Operands {
     pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
-        let changes_count = decoded.iter().any(|instruction| instruction.opcode() == Opcode::Usetmaxreg);
-        Operands::with(code, decoded.iter().any(sass::Instruction::names_uniform), changes_count)
+        let has = |opcode: Opcode| decoded.iter().any(|instruction| instruction.opcode() == opcode);
+        let uses_uniform = decoded.iter().any(sass::Instruction::names_uniform);
+        Operands::with(code, uses_uniform, has(Opcode::Rpcmov), has(Opcode::Usetmaxreg))
     }
 
     /// Operands of functions that several kernels share, for any of these kernels.
     pub fn of_functions(code: &MachineCode) -> Operands {
-        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75, false) }
+        let (has_uniform, has_places) = (code.architecture >= 75, code.architecture >= 80);
+        Operands { are_of_functions: true, ..Operands::with(code, has_uniform, has_places, false) }
     }
 
     /// Operands of a kernel that has these functions, before its own code is lowered.
@@ -100,7 +104,7 @@ impl Operands {
         self.bank_rows.contains_key(&KERNEL_BANK)
     }
 
-    fn with(code: &MachineCode, uses_uniform: bool, changes_count: bool) -> Operands {
+    fn with(code: &MachineCode, uses_uniform: bool, uses_places: bool, changes_count: bool) -> Operands {
         // Registers are given out in units; a vector may name a few beyond the last that is used.
         // A warp may ask for more than its kernel begins with.
         let most = if changes_count { u16::from(ZERO) } else { code.resources.registers_per_thread as u16 };
@@ -111,6 +115,7 @@ impl Operands {
             generation: Generation::of(code.architecture),
             uniform,
             barrier_row: FIRST_ROW + registers + uniform,
+            place_rows: if uses_places { 2 } else { 0 },
             // The first two rows are zero: RZ, and a pair of it.
             constants: vec![Row::ZERO; 2],
             launch_rows: BTreeMap::new(),
@@ -133,7 +138,12 @@ impl Operands {
 
     /// Rows of a warp's register file.
     pub fn rows(&self) -> u16 {
-        self.barrier_row + 1
+        self.barrier_row + 1 + self.place_rows
+    }
+
+    /// The first of the two rows of the place of code that threads keep, which an instruction names.
+    pub fn place_row(&self) -> u16 {
+        if self.place_rows == 0 { SINK_ROW } else { self.barrier_row + 1 }
     }
 
     /// The registers that are brought closer before an instruction issues: the first ones that it reads and writes. Control words alone

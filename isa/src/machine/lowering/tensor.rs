@@ -1,6 +1,7 @@
 //! Tensor cores, and the instructions that bring matrices to them.
 
-use super::operands::Operands;
+use super::float::rounding_of;
+use super::operands::{Operands, sign_of};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::functions;
 use crate::interpreter::machine::matrix::TRANSPOSED;
@@ -37,8 +38,8 @@ fn sizes(sass: &sass::Instruction) -> Lowered<[u32; 3]> {
         "1688" | "16x8x8" => [16, 8, 8],
         "16816" | "16x8x16" => [16, 8, 16],
         "16832" => [16, 8, 32],
-        "16864" => [16, 8, 64],
         "8816" => [8, 8, 16],
+        "16864" => [16, 8, 64],
         "8832" => [8, 8, 32],
         "88128" => [8, 8, 128],
         "168128" => [16, 8, 128],
@@ -80,12 +81,8 @@ impl Pending {
             }
             _ => {}
         }
-        if sass.sources().take(3).any(|matrix| matrix.is_negated || matrix.is_absolute) {
-            return Err("a negated matrix".to_owned());
-        }
-        // The third source is the accumulator; sparse products have further ones.
-        if sass.source(3).is_some() {
-            return Err("a product with a sparse matrix".to_owned());
+        for (number, matrix) in sass.sources().take(3).enumerate() {
+            self.instruction.signs |= sign_of(matrix, number);
         }
         // Where it is false, the product is not added to the accumulator.
         self.condition(sass);
@@ -113,9 +110,7 @@ impl Pending {
                 product(generation, [S32, a, b, S32], [m, n, k])
             }
             Opcode::Dmma => {
-                if sass.has(Aspect::Rounding) {
-                    return Err("a product of doubles that is not rounded to the nearest".to_owned());
-                }
+                self.instruction.offset = rounding_of(sass).into();
                 product(generation, [F64; 4], [m, n, k])
             }
             _ => {
@@ -124,7 +119,8 @@ impl Pending {
                 MatrixForm { conjunction: sass.text(Aspect::Operation) == ".AND", ..form }
             }
         };
-        self.whole(sass, operands, &MatrixForm { saturates, ..form })
+        let family = if sass.has(Aspect::Sparse) { Family::Sparse } else { form.family };
+        self.whole(sass, operands, &MatrixForm { family, saturates, ..form })
     }
 
     /// A step of Volta's product.
@@ -168,9 +164,34 @@ impl Pending {
             let register = sass.source(number).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
             list.extend((0..count(part, element)).map(|further| operands.following(register, each * further).0));
         }
+        if form.family == Family::Sparse {
+            if !form.a.has_sparse_products([form.m, form.n, form.k]) {
+                return Err("a sparse matrix of a type that this shape does not have".to_owned());
+            }
+            // The third source is the accumulator. The metadata are behind it, and the number of the lanes that have them.
+            let metadata = sass.source(3).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
+            let selector = sass.source(4).and_then(|source| source.immediate()).ok_or(NO_SUCH_OPERAND)?;
+            if selector >= 4 / form.metadata_lanes() {
+                return Err("metadata of lanes that are not there".to_owned());
+            }
+            list.push(operands.register(metadata).0);
+            self.instruction.memory.elements = selector as u8;
+        }
         self.instruction.operand_list = operands.list(list);
         self.instruction.sources[4] = operands.places(form);
         self.run(functions::<MultiplyMatrices>(), form.pack())
+    }
+
+    /// `STSM`.
+    pub(super) fn matrix_store(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
+        let transposes = if sass.text(Aspect::Layout) == ".16.MT88" { TRANSPOSED } else { 0 };
+        let count = 1 << sass.value(Aspect::Count);
+        let first = sass.source(0).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
+        for matrix in 0..count {
+            self.instruction.sources[1 + usize::from(matrix)] = operands.following(first, matrix);
+        }
+        self.instruction.immediate = u32::from(count) << 1 | transposes;
+        Ok(())
     }
 
     /// `LDSM`.

@@ -1,8 +1,12 @@
 //! Textures and surfaces.
 //!
 //! The places of operands are findings from the output of ptxas 12.9 for each form. RA has the layer and the coordinates of a texture; RB
-//! has the handle, unless a constant has it, then level or bias. `.SCR` takes them all in this order, the first half in RA. Gradients: RA
+//! has the handle, unless a constant or a uniform register has it, then level or bias. `.SCR` takes them all in this order, the first half in RA. Gradients: RA
 //! has the handle, the coordinates, the layer. Surfaces: the coordinates, then the layer; RC or a constant has the handle.
+//!
+//! Code for Hopper has the handle in a uniform register. The register behind it has the sampler's number where PTX has samplers of their
+//! own (`.texmode_independent`), else zero (findings from ptxas 13.5, which always puts zero behind the register): as everywhere in
+//! machine code, a texture has the sampler of its own here.
 
 use super::memory::{atomic_operation, size_of};
 use super::operands::{Operands, predicate_destination};
@@ -39,14 +43,20 @@ fn registers(sass: &sass::Instruction) -> Vec<u8> {
     sass.sources().filter_map(|source| source.register()).collect()
 }
 
-fn is_uniform(location: Location) -> bool {
-    matches!(location, Location::Register(RegisterOperand::Uniform(_)))
+/// The uniform register among the sources.
+fn uniform_register(sass: &sass::Instruction) -> Option<u8> {
+    sass.sources().find_map(|source| match source.location {
+        Location::Register(RegisterOperand::Uniform(number)) => Some(number),
+        _ => None,
+    })
 }
 
-/// The handle in the constant that an instruction names.
+/// The handle in the uniform register, or in the constant, that an instruction names.
 fn bound_handle(sass: &sass::Instruction, operands: &mut Operands) -> Lowered<Source> {
-    match numbers(sass)[..] {
-        [bank, word, ..] => operands.constant(bank, 4 * word),
+    match (uniform_register(sass), &numbers(sass)[..]) {
+        (Some(register), [0, ..]) => Ok(operands.uniform(register)),
+        (Some(_), _) => Err("a place behind the handle of a texture in a uniform register".to_owned()),
+        (None, &[bank, word, ..]) => operands.constant(bank, 4 * word),
         _ => Err(NO_SUCH_OPERAND.to_owned()),
     }
 }
@@ -64,9 +74,6 @@ impl Pending {
         use Opcode as O;
         if predicate_destination(sass.predicate(0)) != SINK_PREDICATE {
             return Err("a texture whose pages may be absent".to_owned());
-        }
-        if sass.sources().any(|source| is_uniform(source.location)) {
-            return Err("a handle in a bank that a uniform register describes".to_owned());
         }
         match sass.opcode() {
             O::Txq => self.image_query(sass, operands),

@@ -41,7 +41,13 @@ fn integer_matrices(word: Word) -> Option<&'static str> {
 
 /// Half of the elements of the first matrix are stored: which ones is in a register, of some of the lanes.
 const SPARSE: Modifier = function(Aspect::Sparse, |_| Some(".SP"), 0);
-const METADATA: Operand = register(40, Sign::None);
+const METADATA: Operand = source(
+    SourcePlace::Register(40),
+    Immediate::Bits,
+    Sign::None,
+    // The control word has such bits of three operands alone.
+    Suffix::Part(Field::new(50, 1), |_| &["", ".reuse"]),
+);
 const SELECTOR: Operand = number(48, 2);
 
 /// The sizes of the matrices of a product, from Ampere on. The text names the tile; how many elements a row of the first matrix has

@@ -89,8 +89,9 @@ fn memory(round: u64) -> Vec<u8> {
 fn kernels(source: &str, architecture: u32, code: &[u8]) -> Vec<(String, Program, Result<Program, String>)> {
     // Tensor cores of different generations round differently.
     let target = format!(".target sm_{architecture}");
-    let text =
-        [".target sm_70", ".target sm_80"].iter().fold(source.to_owned(), |text, old| text.replace(old, &target));
+    let text = [".target sm_70", ".target sm_80", ".target sm_89"]
+        .iter()
+        .fold(source.to_owned(), |text, old| text.replace(old, &target));
     let ptx = PtxModule::parse("kernels.ptx", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let machine = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     assert!(ptx.variables().is_empty() && machine.placements().is_empty(), "kernels without variables");
@@ -200,6 +201,33 @@ fn matrix_products_of_ampere_and_ada() {
     compare(source!("bytes_of_ada"), 89, code!("bytes_of_ada", 89), 6);
 }
 
+/// Products of 8-bit floats, with a sparse matrix, too. For sm_90, which has none, ptxas makes them of products of halves.
+#[test]
+fn matrix_products_of_bytes() {
+    compare(source!("bytes_of_matrices"), 89, code!("bytes_of_matrices", 89), 6);
+    compare(source!("bytes_of_matrices"), 90, code!("bytes_of_matrices", 90), 6);
+}
+
+/// For sm_90, which has no products of 4 bits, ptxas makes them of products of bytes.
+#[test]
+fn products_with_a_sparse_matrix() {
+    compare(source!("sparse_of_ampere"), 80, code!("sparse_of_ampere", 80), 6);
+    compare(source!("sparse_of_ampere"), 90, code!("sparse_of_ampere", 90), 6);
+}
+
+/// Rounded in every direction, with signs.
+#[test]
+fn products_of_doubles() {
+    compare(source!("doubles_of_ampere"), 80, code!("doubles_of_ampere", 80), 24);
+    compare(source!("doubles_of_ampere"), 90, code!("doubles_of_ampere", 90), 24);
+}
+
+/// Stores of matrices, products without carries, packed conversions, elections, fences, extrema of sums.
+#[test]
+fn further_instructions_of_hopper() {
+    compare(source!("forms_of_hopper"), 90, code!("forms_of_hopper", 90), 24);
+}
+
 /// Bfloat16, extrema, conversions, reductions of a warp, copies in groups and with barriers.
 #[test]
 fn further_instructions_of_ampere() {
@@ -292,6 +320,8 @@ fn texture_setting(name: &str, round: u64) -> Setting {
                     (8 * random.below(extent[0] + 4)).wrapping_sub(16 * random.below(2))
                 }
                 ..4 => random.below(10).wrapping_sub(2),
+                // Where there are two images, the lanes' handles differ.
+                6 if has("two") => HANDLE + random.below(2),
                 6 => HANDLE,
                 7 => 0,
                 8.. if image.sampler.is_normalized => (random.below(4000) as f32 / 1000.0 - 1.5).to_bits(),
@@ -306,12 +336,17 @@ fn texture_setting(name: &str, round: u64) -> Setting {
     memory.resize(memory.len().next_multiple_of(RECORD), 0);
     let mut parameters = vec![0; 16];
     parameters[8..12].copy_from_slice(&HANDLE.to_le_bytes());
-    Setting { parameters, memory, images: vec![(u64::from(HANDLE), image)] }
+    // The other one has fewer texels.
+    let other = Image { extent: extent.map(|texels| texels.min(3)), ..image };
+    Setting { parameters, memory, images: vec![(u64::from(HANDLE), image), (u64::from(HANDLE) + 1, other)] }
 }
 
 #[test]
 fn textures_and_surfaces() {
     compare_in(source!("textures"), 70, code!("textures", 70), 16, texture_setting);
+    // Handles are in uniform registers; where lanes have different ones, in a loop that takes one after the other (`BRA.U.ANY`).
+    compare_in(source!("textures"), 90, code!("textures", 90), 16, texture_setting);
+    compare_in(source!("textures_of_lanes"), 90, code!("textures_of_lanes", 90), 16, texture_setting);
 }
 
 /// Left out is what both may do in their own way: approximations of several instructions (`div.full`, `sin.approx`), the bits of
@@ -449,7 +484,11 @@ fn exchanges_atomics_memory_and_control_flow() {
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
 #[test]
 fn references_to_textures_and_surfaces() {
-    let code: &[u8] = include_bytes!("../../cubins/references.sm_70.cubin");
+    look(include_bytes!("../../cubins/references.sm_70.cubin"));
+    look(include_bytes!("../../cubins/references.sm_90.cubin"));
+}
+
+fn look(code: &[u8]) {
     let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
     let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));
@@ -485,4 +524,33 @@ fn references_to_textures_and_surfaces() {
     // Texel 4 of the first; (3, 3) of the second is the nearest to (4, 4).
     assert_eq!(f32::from_bits(word(0)), 4.0 + (8.0 + 15.0));
     assert_eq!((word(160), word(164), word(168)), (0, 4, 0));
+}
+
+/// Code for sm_90 has the number of a sampler beside that of its texture, which has a sampler here, too.
+#[test]
+fn a_texture_with_a_sampler() {
+    let code: &[u8] = include_bytes!("../../cubins/samplers.sm_90.cubin");
+    let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
+    let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
+    let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));
+    let picture = module.placements().iter().position(|placement| &*placement.name == "picture");
+    let image = Image {
+        base: 64,
+        extent: [8, 1, 1],
+        layers: 1,
+        row_pitch: 32,
+        slice_pitch: 32,
+        format: TexelFormat { channels: 1, bits: 32, kind: ChannelKind::Float },
+        is_buffer: false,
+        sampler: Sampler::default(),
+    };
+    let images = [(addresses[picture.unwrap_or_else(|| panic!("no picture"))], image)];
+    let mut before = vec![0; 96];
+    for (place, texel) in before[64..].chunks_mut(4).enumerate() {
+        texel.copy_from_slice(&(place as f32).to_le_bytes());
+    }
+    let mut parameters = vec![0; 12];
+    parameters[8] = 5;
+    let after = machine::run_with_images(step_function(), &program, &parameters, 1, &before, &images);
+    assert_eq!(after[..4], 5f32.to_le_bytes());
 }

@@ -4,5 +4,6 @@ mod call_graphs;
 mod calls;
 mod library_code;
 pub mod machine_code;
+mod machine_words;
 mod pieces;
 mod serialization;
