@@ -54,7 +54,7 @@ impl GroupForm {
         self.a as u32
             | (self.b as u32) << 4
             | (self.d as u32) << 8
-            | (self.columns / 8).saturating_sub(1) % 32 << 12
+            | ((self.columns / 8).saturating_sub(1) % 32) << 12
             | flags << 17
     }
 

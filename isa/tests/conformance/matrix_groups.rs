@@ -400,7 +400,7 @@ fn sums_are_rounded_as_those_of_mma() {
                     _ => {
                         let near = middle + u64::from(random.next() % 9).saturating_sub(4);
                         let sign = (bits & 1) << (width - 1);
-                        sign | near % (1 << exponent) << fraction | bits >> 1 & ((1 << fraction) - 1)
+                        sign | (near % (1 << exponent)) << fraction | bits >> 1 & ((1 << fraction) - 1)
                     }
                 }
             };

@@ -38,7 +38,7 @@ impl Descriptor {
     /// Reads a descriptor. Bits that it does not have are ignored. That the base offset is what the pattern's own address has in these bits
     /// is as the PTX ISA says; that the hardware takes it off is an assumption.
     pub fn new(bits: u64) -> Descriptor {
-        let offset = |first: u32| (bits >> first) as u32 % (1 << 14) << 4;
+        let offset = |first: u32| ((bits >> first) as u32 % (1 << 14)) << 4;
         Descriptor {
             start: offset(0),
             leading: offset(16),

@@ -162,13 +162,13 @@ impl Product<'_> {
             }
             let mut block = Block::ZERO;
             self.read_block(registers, first, count, &mut block);
-            for group in 0..count.div_ceil(WIDTH) {
-                factors.fill(format_of(b, 0).0, unread_bits(b), &right[group]);
+            for (group, right) in right.iter().enumerate().take(count.div_ceil(WIDTH)) {
+                factors.fill(format_of(b, 0).0, unread_bits(b), right);
                 let products = Products { adder: sums.adder, rows: &rows, columns: &factors, result: sums.result };
-                for row in 0..WARP_ROWS {
+                for (row, left) in left.iter().enumerate() {
                     let block = &mut block.0[row][group];
                     if !products.add::<VERSION>(row, block) {
-                        sums.one_by_one(&left[row], &right[group], block);
+                        sums.one_by_one(left, right, block);
                     }
                 }
             }
@@ -191,11 +191,11 @@ impl Product<'_> {
             self.gather_columns(first, count, &mut right)?;
             let mut block = Block::ZERO;
             self.read_block(registers, first, count, &mut block);
-            for group in 0..count.div_ceil(WIDTH) {
-                to_numbers(b, &right[group], &mut factors);
-                for row in 0..WARP_ROWS {
-                    let totals = dot_products::<VERSION>(&rows[row], &factors);
-                    for (sum, total) in block.0[row][group].iter_mut().zip(totals) {
+            for (group, right) in right.iter().enumerate().take(count.div_ceil(WIDTH)) {
+                to_numbers(b, right, &mut factors);
+                for (left, block) in rows.iter().zip(&mut block.0) {
+                    let totals = dot_products::<VERSION>(left, &factors);
+                    for (sum, total) in block[group].iter_mut().zip(totals) {
                         *sum = added(*sum, total, saturates);
                     }
                 }
@@ -217,15 +217,15 @@ impl Product<'_> {
             self.gather_columns(first, count, &mut right)?;
             let mut block = Block::ZERO;
             self.read_block(registers, first, count, &mut block);
-            for group in 0..count.div_ceil(WIDTH) {
-                for row in 0..WARP_ROWS {
+            for (group, right) in right.iter().enumerate().take(count.div_ceil(WIDTH)) {
+                for (left, block) in left.iter().zip(&mut block.0) {
                     let mut totals = [0u32; WIDTH];
-                    for place in 0..WORDS {
-                        for column in 0..WIDTH {
-                            totals[column] += (left[row][place] & right[group][place][column]).count_ones();
+                    for (left, right) in left.iter().zip(right) {
+                        for (total, right) in totals.iter_mut().zip(right) {
+                            *total += (left & right).count_ones();
                         }
                     }
-                    for (sum, total) in block.0[row][group].iter_mut().zip(totals) {
+                    for (sum, total) in block[group].iter_mut().zip(totals) {
                         *sum = added(*sum, total as i32, false);
                     }
                 }

@@ -92,11 +92,11 @@ impl Product<'_> {
         let (descriptor, first) = (&self.descriptors[0], self.warp * WARP_ROWS as u32);
         let each = CHUNK * 8 / bits as usize;
         if self.form.transposes[0] {
-            for depth in 0..DEPTH {
+            for (depth, place) in (0..DEPTH as u32).zip(0..DEPTH) {
                 for part in 0..WARP_ROWS / each {
-                    let address = descriptor.of_depth(first / each as u32 + part as u32, depth as u32);
+                    let address = descriptor.of_depth(first / each as u32 + part as u32, depth);
                     let bytes = chunk(self.shared, address)?;
-                    elements(bits, bytes, |number, element| rows[part * each + number][depth] = element);
+                    elements(bits, bytes, |number, element| rows[part * each + number][place] = element);
                 }
             }
             return Ok(());
