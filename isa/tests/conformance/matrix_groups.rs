@@ -382,7 +382,8 @@ fn integers_are_limited_or_wrap_around() {
 #[test]
 fn sums_are_rounded_as_those_of_mma() {
     let mut random = Random::new(11);
-    let shapes = [(TYPES[0], 16), (TYPES[1], 16), (TYPES[2], 16), (TYPES[3], 8), (TYPES[5], 32), (TYPES[11], 32)];
+    // `mma` of 8-bit floats is another matter: compilers make products of halves of it.
+    let shapes = [(TYPES[0], 16), (TYPES[1], 16), (TYPES[2], 16), (TYPES[3], 8)];
     for (types, depth) in shapes {
         let [d, a, b] = types;
         for round in 0..6 {
@@ -391,8 +392,6 @@ fn sums_are_rounded_as_those_of_mma() {
                 let (width, fraction, exponent, middle) = match name {
                     "f16" => (16, 10, 5, 15),
                     "bf16" => (16, 7, 8, 127),
-                    "e4m3" => (8, 3, 4, 7),
-                    "e5m2" => (8, 2, 5, 15),
                     _ => (32, 23, 8, 127),
                 };
                 match (round, bits >> 28) {

@@ -84,8 +84,8 @@ impl Pending {
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));
                 self.run(functions::<PredicateLogic3>(), ALWAYS)
             }
-            // Nothing but time: NOP, DEPBAR, PMTRIG, the ends of collective operations; and without an effect where nothing runs ahead of
-            // its order: PREEXIT, ACQBULK, CGAERRBAR, FENCE.
+            // Nothing but time: NOP, DEPBAR, PMTRIG, the ends of collective operations; without an effect where nothing runs ahead of its
+            // order: PREEXIT, ACQBULK, CGAERRBAR, FENCE; and USETSHMSZ, as a CTA keeps the shared memory that it began with.
             _ => Ok(()),
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Syncs | O::Ublkcp | O::Ublkred | O::Ublkpf | O::Utmaldg | O::Utmastg | O::Utmaredg | O::Utmapf => {
             cost(Pipe::Memory, L::Variable, C::Memory)
         }
-        O::Utmacctl | O::Utmacmdflush | O::Usetmaxreg => cost(Pipe::Branch, L::Branch, C::Other),
+        O::Utmacctl | O::Utmacmdflush | O::Usetmaxreg | O::Usetshmsz => cost(Pipe::Branch, L::Branch, C::Other),
         O::Arrives => cost(Pipe::Memory, L::Variable, C::Memory),
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),

@@ -521,6 +521,7 @@ impl Pending {
             | O::Cgaerrbar
             | O::Fence
             | O::Usetmaxreg
+            | O::Usetshmsz
             | O::Endcollective => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
             O::HmmaStep | O::Hmma | O::Imma | O::Bmma | O::Dmma | O::Qmma | O::Movm => self.tensor(sass, operands),
