@@ -182,6 +182,28 @@ fn programs_of_clang_with_cuda_11_run() {
     build_and_run(Compiler::Clang11);
 }
 
+/// Programs with Hopper's own instructions: as machine code and as PTX, timed and for their values alone.
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn programs_for_hopper_run() {
+    let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the compilers");
+    for program in &[program("group_products", "PASS products of warp groups: 27200 elements\n")] {
+        let executable =
+            toolchain.build_for_hopper(program.name, LIMIT).unwrap_or_else(|error| panic!("{}: {error}", program.name));
+        for further in [
+            &["--check-hazards"][..],
+            &["--isa", "ptx"],
+            &["--threads", "2"],
+            &["--detail", "none", "--threads", "2"],
+            &["--detail", "none", "--isa", "ptx"],
+        ] {
+            let options: Vec<&Path> = ["--topology", "h100_node"].iter().chain(further).map(Path::new).collect();
+            let outcome = run_with(program, &executable, &options, program.stdout);
+            outcome.unwrap_or_else(|error| panic!("{}: {error}", program.name));
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
 fn a_program_of_the_runtime_moves_pages_as_the_real_driver_does() {

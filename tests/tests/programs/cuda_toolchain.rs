@@ -10,6 +10,8 @@ use std::time::Duration;
 pub enum Compiler {
     /// nvcc 13 for sm_75, the oldest that it knows.
     Nvcc13,
+    /// The same for sm_90a, with its PTX.
+    Nvcc13Hopper,
     /// The same as users start it: the CUDA runtime is linked statically.
     Nvcc13Default,
     /// clang with CUDA 12.6 for sm_70.
@@ -90,6 +92,12 @@ impl Toolchain {
         self.build_from(Compiler::Nvcc13, name, vec![source], &options, limit)
     }
 
+    /// Builds `tests/cuda_hopper/NAME.cu`.
+    pub fn build_for_hopper(&self, name: &str, limit: Duration) -> Result<PathBuf, String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda_hopper").join(format!("{name}.cu"));
+        self.build_from(Compiler::Nvcc13Hopper, name, vec![source], &[], limit)
+    }
+
     /// What starts the processes of an MPI program. It finds its parts from its own place, which is not that of the link.
     pub fn mpiexec(&self) -> PathBuf {
         let link = self.folder.join("mpiexec");
@@ -109,7 +117,7 @@ impl Toolchain {
     /// The compiler with the options that all programs take.
     fn command(&self, compiler: Compiler, separate: bool) -> Result<Command, String> {
         let (program, cuda) = match compiler {
-            Compiler::Nvcc13 | Compiler::Nvcc13Default => ("nvcc", None),
+            Compiler::Nvcc13 | Compiler::Nvcc13Hopper | Compiler::Nvcc13Default => ("nvcc", None),
             Compiler::Clang12 => ("clang", Some("cuda-12.6")),
             Compiler::Clang11 => ("clang", Some("cuda-11.8")),
         };
@@ -120,8 +128,12 @@ impl Toolchain {
         command.args(["-std=c++17", "-O2"]).arg("-L").arg(self.folder.join("driver"));
         match cuda {
             None => {
-                command.args(["-arch=sm_75", "-Xcompiler", "-pthread"]);
-                if compiler == Compiler::Nvcc13 {
+                let target = match compiler {
+                    Compiler::Nvcc13Hopper => "-gencode=arch=compute_90a,code=[sm_90a,compute_90a]",
+                    _ => "-arch=sm_75",
+                };
+                command.args([target, "-Xcompiler", "-pthread"]);
+                if compiler != Compiler::Nvcc13Default {
                     command.args(["-cudart", "shared"]);
                 }
                 if separate {

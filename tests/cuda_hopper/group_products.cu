@@ -1,7 +1,7 @@
 // A product of matrices as libraries for Hopper make it: one warpgroup brings tiles with the tensor memory accelerator, another one multiplies
 // them with warpgroup instructions, and barriers with bytes in shared memory hand the tiles over. The result goes back by a bulk copy.
 // Each element is compared with the host's own sum.
-#include "check.h"
+#include "../cuda/check.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -122,10 +122,7 @@ static CUtensorMap map_of(Encode encode, void *address, cuuint64_t columns, cuui
     const cuuint32_t box[2] = {box_columns, box_rows}, steps[2] = {1, 1};
     const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, address, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                                    swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) {
-        std::printf("cuTensorMapEncodeTiled: %d\n", result);
-        std::exit(1);
-    }
+    REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled gave %d", result);
     return map;
 }
 
@@ -163,6 +160,6 @@ int main() {
             wrong += __bfloat162float(c[row * n + column]) != __bfloat162float(__float2bfloat16(sum));
         }
     }
-    std::printf("%d of %d elements differ\n", wrong, m * n);
-    return wrong != 0;
+    REQUIRE(wrong == 0, "%d of %d elements differ", wrong, m * n);
+    return passed("products of warp groups: %d elements", m * n);
 }
