@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const TRITON: &str = "PASS vector addition\nPASS sums of rows\n";
+const TRITON_PRODUCTS: &str =
+    "PASS product in fp16\nPASS product in bf16\nPASS product in tf32\nPASS attention\n";
 const CUPY: &str = "PASS RawKernel\nPASS elementwise kernels\nPASS sum\nPASS sort and argsort\n";
 const NUMBA: &str = "PASS vector addition\nPASS reduction in shared memory\nPASS cuda.reduce\n";
 
@@ -74,6 +76,12 @@ fn kernels_of_triton_run() {
     let cache = tempfile::tempdir().expect("a folder");
     let variables = [("TRITON_CACHE_DIR", cache.path())];
     check(&folder, "triton_kernels.py", [MACHINE_CODE, &[]], &variables, TRITON);
+    // Triton multiplies matrices on tensor cores from Ampere on.
+    for topology in ["a100_node", "h100_node"] {
+        let options = ["--topology", topology, "--isa", "sass", "--check-hazards"];
+        check(&folder, "triton_kernels.py", [&options, &[]], &variables, TRITON);
+        check(&folder, "triton_products.py", [&options, &[]], &variables, TRITON_PRODUCTS);
+    }
 }
 
 /// Its libraries ask the driver for private tables, and bring hundreds of images.

@@ -154,19 +154,19 @@ impl Ptxas {
     fn run(
         &self,
         text: &NamedText,
-        rewritten: &str,
+        rewritten: &Rewritten,
         (architecture, form): (u32, CubinForm),
         name: &str,
     ) -> Result<Vec<u8>, AssemblyError> {
         let words = |why: String| -> Arc<str> { format!("{name} for sm_{architecture}: {why}").into() };
         let mut command = Command::new(&self.path);
-        command.arg(format!("-arch=sm_{architecture}"));
+        command.arg(format!("-arch=sm_{architecture}{}", rewritten.letter));
         if form == CubinForm::Relocatable {
             command.arg("--compile-only");
         }
         command.args(["/dev/stdin", "-o", "/dev/stdout"]);
         tracing::debug!(text = text.0, architecture, ptxas = %self.path.display(), "PTX is assembled");
-        let end = child::run(&mut command, rewritten.as_bytes(), TIME_LIMIT)
+        let end = child::run(&mut command, rewritten.text.as_bytes(), TIME_LIMIT)
             .map_err(|error| AssemblyError::Unavailable(words(error.to_string())))?;
         if !end.succeeded {
             return Err(AssemblyError::Refused(words(messages(&end.messages))));
@@ -186,9 +186,9 @@ impl Assembler for Ptxas {
             let why = format!("{name} knows no sm_{architecture}; ptxas 12.9 is the last that does");
             return Err(AssemblyError::Unavailable(why.into()));
         }
-        let Rewritten { text: rewritten, target } =
-            text::for_architecture(&text.1, architecture, version.latest_ptx())?;
-        let key = cache::key(&rewritten, architecture, form, &version.full);
+        let rewritten = text::for_architecture(&text.1, architecture, version.latest_ptx())?;
+        let target = rewritten.target;
+        let key = cache::key(&rewritten.text, architecture, form, &version.full);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = known.get(&key) {
             return outcome.clone();

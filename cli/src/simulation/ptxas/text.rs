@@ -11,6 +11,8 @@ pub struct Rewritten<'a> {
     pub text: Cow<'a, str>,
     /// The architecture that the text was written for.
     pub target: u32,
+    /// The letter behind it of a text for one architecture alone: `a`, as in `sm_90a`; nothing for others.
+    pub letter: &'static str,
 }
 
 /// The text with the version of PTX lowered to the latest that ptxas reads, and the target lowered to the architecture. What the text uses
@@ -22,13 +24,15 @@ pub struct Rewritten<'a> {
 pub fn for_architecture(text: &str, architecture: u32, latest: (u32, u32)) -> Result<Rewritten<'_>, AssemblyError> {
     let mut words = Words { text, at: 0 };
     let (Some(version), Some(target)) = (words.value_of(".version"), words.value_of(".target")) else {
-        return Ok(Rewritten { text: Cow::Borrowed(text), target: architecture });
+        return Ok(Rewritten { text: Cow::Borrowed(text), target: architecture, letter: "" });
     };
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     if read_version(&text[version.clone()]).is_some_and(|version| version > latest) {
         changes.push((version, format!("{}.{}", latest.0, latest.1)));
     }
     let found = read_target(&text[target.clone()]).unwrap_or(architecture);
+    let is_for_one = found == architecture && text[target.clone()].ends_with('a');
+    let letter = if is_for_one { "a" } else { "" };
     if found > architecture {
         if found / 10 > architecture / 10 {
             return Err(AssemblyError::Generation { target: found, architecture });
@@ -36,11 +40,11 @@ pub fn for_architecture(text: &str, architecture: u32, latest: (u32, u32)) -> Re
         changes.push((target, format!("sm_{architecture}")));
     }
     if changes.is_empty() {
-        return Ok(Rewritten { text: Cow::Borrowed(text), target: found });
+        return Ok(Rewritten { text: Cow::Borrowed(text), target: found, letter });
     }
     let mut rewritten = text.to_owned();
     changes.into_iter().rev().for_each(|(range, words)| rewritten.replace_range(range, &words));
-    Ok(Rewritten { text: Cow::Owned(rewritten), target: found })
+    Ok(Rewritten { text: Cow::Owned(rewritten), target: found, letter })
 }
 
 /// `9.5`.
@@ -116,6 +120,12 @@ mod tests {
             let (text, expected) = (format!("{head}{rest}"), format!("{expected}{rest}"));
             let rewritten = for_architecture(&text, 70, (8, 8)).expect("no later generation");
             assert_eq!((&*rewritten.text, rewritten.target), (&*expected, target));
+        }
+        // A text for one architecture alone is assembled for that.
+        for (target, architecture, letter) in [("sm_90a", 90, "a"), ("sm_90", 90, ""), ("sm_80", 86, "")] {
+            let text = format!(".version 8.0\n.target {target}\n");
+            let rewritten = for_architecture(&text, architecture, (8, 8)).expect("no later generation");
+            assert_eq!((&*rewritten.text, rewritten.letter), (&*text, letter));
         }
         for target in ["sm_80", "sm_90a", "sm_120f"] {
             let text = format!(".version 8.0\n.target {target}\n");
