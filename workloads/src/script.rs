@@ -107,6 +107,8 @@ impl Shape {
             shared_memory_bytes: 0,
             queue: Queue::Default,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         }
     }
 }
@@ -513,6 +515,8 @@ impl ScriptedProgram {
                     stream: self.queue(shape.queue).0,
                     parameters: self.parameters(&arguments),
                     cooperative: shape.cooperative,
+                    cluster: None,
+                    non_portable_cluster: false,
                 });
                 (call, Pending::Nothing)
             }

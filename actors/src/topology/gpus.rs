@@ -45,6 +45,7 @@ impl Topology {
             memory_clock: None,
             memory_bus_bits: 0,
             l2_bytes: 0,
+            cluster_groups: None,
         };
         let members = self.units.iter().filter(|unit| unit.part == part);
         for capability in members.flat_map(|unit| unit.provides.iter()) {
@@ -56,6 +57,7 @@ impl Topology {
                     gpu.memory_bus_bits = gpu.memory_bus_bits.saturating_add(*bus_bits);
                 }
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
+                Capability::SmNetwork { gpcs } => gpu.cluster_groups = Some(gpcs.clone()),
                 Capability::GpuFrontEnd { .. }
                 | Capability::Driver { .. }
                 | Capability::SpreadsLines { .. }
@@ -69,6 +71,9 @@ impl Topology {
                 | Capability::Forwards { .. } => {}
             }
         }
+        // Where the GPCs are not known, a cluster may be on any SMs.
+        let sms = gpu.sm_count();
+        gpu.cluster_groups = gpu.cluster_groups.map(|gpcs| if gpcs.is_empty() { vec![sms] } else { gpcs });
         gpu
     }
 }

@@ -41,6 +41,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         code: Default::default(),
         name: format!("kernel{id}").into(),
         grid: [ctas, 1, 1],
+        cluster: None,
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,

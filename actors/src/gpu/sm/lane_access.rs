@@ -6,7 +6,7 @@ use balar_isa::execution::{
     AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space, SystemArguments,
     SystemCall,
 };
-use balar_isa::program::lanes;
+use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
 
 impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
@@ -18,7 +18,7 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
             return self.log.lay_over(access, pattern, values).map_err(|token| self.wait_for(token));
         }
         if access.space == Space::Shared {
-            read_slice(self.shared, 0, access, pattern, values, |address, _| {
+            read_slice(self.shared, self.shared_base, access, pattern, values, |address, _| {
                 unreachable!("{address:#x} was found to be in shared memory");
             });
             return Ok(());
@@ -64,6 +64,17 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
             old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
+    }
+
+    fn remote(&mut self, access: &MemoryAccess, pc: u32, _: &LaneValues, _: &LaneValues) -> Result<(), MemoryProblem> {
+        self.check_remote(access)?;
+        // The values stay where they are until the step has ended.
+        *self.remote = Some(pc);
+        Ok(())
+    }
+
+    fn waits_for_cluster(&mut self, mask: u32) -> u32 {
+        self.cluster.waiting(self.caller.first_thread / LANES as u32, mask)
     }
 
     fn image(&mut self, handle: u64) -> Option<Image> {

@@ -38,6 +38,8 @@ pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> 
             stream: 0,
             parameters: block,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         },
         attributes: BTreeMap::new(),
         shown: Vec::new(),

@@ -181,6 +181,8 @@ mod tests {
             stream: 0,
             parameters: vec![0; 8],
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         };
         change(&mut launch);
         Call::Launch(launch)

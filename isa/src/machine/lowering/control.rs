@@ -72,6 +72,14 @@ impl Pending {
                 Ok(())
             }
             O::Bar => self.barrier(sass, operands),
+            O::UcgabarArv => {
+                self.instruction.kind = Kind::ClusterArrive;
+                Ok(())
+            }
+            O::UcgabarWait => {
+                self.instruction.kind = Kind::ClusterWait;
+                Ok(())
+            }
             // Nothing but time: NOP, DEPBAR, PMTRIG, the ends of collective operations; and without an effect where nothing runs ahead of
             // its order: PREEXIT, ACQBULK, CGAERRBAR, FENCE.
             _ => Ok(()),

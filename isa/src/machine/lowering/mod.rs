@@ -179,6 +179,7 @@ pub(super) fn lower_decoded(
         shared: shared.map(|shared| Arc::clone(&shared.lowered.code)).unwrap_or_default(),
         calls: Calls { stack_bytes: u32::MAX, most_taken: code.open_stack_bytes, ..Calls::default() },
         constants: operands.constants.into(),
+        shared_addresses: Vec::new(),
         machine: Some(Box::new(MachineProgram {
             instructions: decoded,
             shared: shared.cloned(),
@@ -503,6 +504,8 @@ impl Pending {
             | O::Preexit
             | O::Acqbulk
             | O::Cgaerrbar
+            | O::UcgabarArv
+            | O::UcgabarWait
             | O::Fence
             | O::Endcollective => self.control(sass, operands, length),
             O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),

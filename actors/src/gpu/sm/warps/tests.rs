@@ -22,6 +22,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         code: Code::new(ProgramId(3), Arc::clone(program)),
         name: "k".into(),
         grid: [1; 3],
+        cluster: None,
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,
