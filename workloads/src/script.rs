@@ -107,8 +107,6 @@ impl Shape {
             shared_memory_bytes: 0,
             queue: Queue::Default,
             cooperative: false,
-            cluster: None,
-            non_portable_cluster: false,
         }
     }
 }

@@ -65,6 +65,8 @@ impl LaunchKind {
             && self.block == launch.block
             && self.parameter_bytes == launch.parameters.len()
             && self.function == launch.function
+            // Whether clusters fill a grid, a larger grid does not tell.
+            && launch.cluster.is_none()
     }
 
     /// Are its limits, each by itself, above those of this launch?
