@@ -9,6 +9,7 @@ use balar_protocol::cuda::LaunchId;
 use balar_protocol::{Detail, ProcessId};
 
 mod carve_outs;
+mod clusters;
 mod device_launches;
 
 const COMMAND: PortId = PortId(0);

@@ -212,7 +212,8 @@ impl<P: Profile> Sm<P> {
         let cta = self.state.warps.cta(number);
         let Some(launch) = cta.launch.as_ref().map(|launch| launch.id) else { return };
         if let Some(arrival) = cta.cluster.arrival(launch, number) {
-            let at = self.wiring.ports.clock.time_of(cycle);
+            // Behind its last arrival.
+            let at = self.wiring.ports.clock.time_of(cycle + self.specification.barrier_latency);
             out.send(port, at, Payload::Cluster(ClusterMessage::Leave(arrival)));
         }
     }

@@ -33,7 +33,7 @@ crate::parameters! {
         /// bytes of data a cycle from an SM, and as many to it (estimate: 3.27 TB/s of the 114 SMs of an H800 PCIe at 1755 MHz, clusters of two; Luo et al., arXiv 2501.12084)
         #[range(1..=4096)]
         bytes_per_cycle: u32 = "16",
-        /// SMs of each GPC, in their order: a cluster is placed within one. Empty: the GPCs are not known, and all SMs are as one
+        /// SMs of each GPC, in their order: a cluster is placed within one. SMs that none has, all where the list is empty, are one more
         gpcs: Vec<u32> = "[]",
     }
 }
@@ -84,11 +84,6 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
         (peer.index() != *index).then(|| format!("its port sm[{index}] leads to {}, expected the SM of that number", peer.path))
     });
     problems.extend(misplaced.map(|problem| ParameterProblem::new("sm", problem)));
-    let in_gpcs: u64 = parameters.gpcs.iter().map(|&sms| u64::from(sms)).sum();
-    if !parameters.gpcs.is_empty() && in_gpcs != ports.len() as u64 {
-        let problem = format!("expected {} SMs in all, as are wired, found {in_gpcs}", ports.len());
-        problems.push(ParameterProblem::new("gpcs", problem));
-    }
     problems.into_result()?;
     Ok(Box::new(SmNetwork::new(&parameters, ports.into_iter().map(|(_, port)| port).collect())))
 }

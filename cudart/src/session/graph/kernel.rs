@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// `cudaLaunchAttributeCooperative`.
 const COOPERATIVE: u32 = 2;
+/// `cudaLaunchAttributeClusterDimension`.
 const CLUSTER: u32 = 4;
 
 /// A launch as the program says it.
