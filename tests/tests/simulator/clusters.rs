@@ -49,7 +49,7 @@ fn everywhere(code: (&str, &[u8]), what: &str, steps: impl Fn() -> Vec<Step>) ->
     let (result, words) = timed(1);
     let (other, same) = timed(2);
     assert_eq!(words, same, "{what} {}", code.0);
-    assert_eq!(result.statistics.rows(), other.statistics.rows(), "{what} {}", code.0);
+    assert_eq!(result.statistics.rows, other.statistics.rows, "{what} {}", code.0);
     let options = RunOptions { detail: DetailChoice::none(), ..RunOptions::default() };
     let (functional, seen) = run(code, "h100_node", steps(), options);
     assert!(functional.completed(), "{what} {}: {:?} {:?}", code.0, functional.outcome, functional.program);
@@ -71,7 +71,12 @@ fn a_histogram_is_shared_by_the_ctas_of_a_cluster() {
                     "histogram",
                     [ctas, 1],
                     [128, 1],
-                    &[Argument::Value(0), Argument::Word(inputs.len() as u32), Argument::Value(1), Argument::Word(BINS)],
+                    &[
+                        Argument::Value(0),
+                        Argument::Word(inputs.len() as u32),
+                        Argument::Value(1),
+                        Argument::Word(BINS),
+                    ],
                 );
                 vec![
                     call(Call::Malloc { bytes: data.len() as u64 }),
@@ -100,8 +105,7 @@ fn ring(ctas: u32, size: i32) -> Vec<u32> {
             let rank_of = |rank: i32, t: i32| (rank + t).rem_euclid(size);
             let four = [next, t ^ 1, next + (t ^ 1), next - (t ^ 1)];
             let writer = rank_of(rank, -t);
-            let sums: i32 =
-                (0..128).filter(|other| other % 4 == t % 4).map(|other| other + 1).sum();
+            let sums: i32 = (0..128).filter(|other| other % 4 == t % 4).map(|other| other + 1).sum();
             words.extend([
                 1000 * (first + next) + t,
                 -(100 * next + t),
@@ -136,7 +140,8 @@ fn ctas_read_and_write_the_memory_of_others_in_every_width() {
                     assert_eq!(*found as i32, *expected as i32, "word {} of thread {} of {}", at % 8, at / 8, code.0);
                 }
             }
-            let total: u32 = (0..ctas).map(|cta| (0..4).map(|t| words[((cta * 128 + t) * 8 + 5) as usize]).sum::<u32>()).sum();
+            let total: u32 =
+                (0..ctas).map(|cta| (0..4).map(|t| words[((cta * 128 + t) * 8 + 5) as usize]).sum::<u32>()).sum();
             assert_eq!(total, ctas * (1..=128).sum::<u32>(), "all that was added, {}", code.0);
         }
     }
@@ -286,7 +291,8 @@ fn other_ctas_arrive_at_a_barrier_in_shared_memory() {
                 download(0, 20),
             ]
         });
-        assert_eq!(words, [(0..size).map(|rank| rank * rank).sum(); 5], "clusters of {size}");
+        let sum: u32 = (0..size).map(|rank| rank * rank).sum();
+        assert_eq!(words, [sum; 5], "clusters of {size}");
     }
 }
 
