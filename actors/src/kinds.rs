@@ -1,7 +1,7 @@
 //! Every kind of unit that comes with the simulator.
 
 use crate::catalogue::{BadDefault, UnitDefinition};
-use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm};
+use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm, sm_network};
 use crate::host_cpu;
 use crate::node::{host_memory, link, migration_link, unified_memory_driver};
 use crate::prototyping::PASS_THROUGH;
@@ -16,6 +16,7 @@ pub static UNITS: &[&UnitDefinition] = &[
     &cta_scheduler::DEFINITION,
     &copy_engine::DEFINITION,
     &sm::DEFINITION,
+    &sm_network::DEFINITION,
     &gmmu::DEFINITION,
     &crossbar::DEFINITION,
     &l2_slice::DEFINITION,

@@ -79,6 +79,7 @@ fn issue_loop(criterion: &mut Criterion) {
         block: [32, 1, 1],
         grid: [1, 1, 1],
         cta: [0; 3],
+        cluster: Default::default(),
         warp_in_cta: 0,
         sm: 0,
         sm_count: 80,

@@ -19,6 +19,7 @@ pub(crate) fn gpu_description() -> GpuDescription {
         memory_bytes: 64 << 20,
         memory_clock: None,
         memory_bus_bits: 0,
+        cluster_groups: None,
         l2_bytes: 0,
     }
 }
@@ -38,6 +39,7 @@ pub(crate) fn kernel_launch() -> KernelLaunch {
         code: Default::default(),
         name: "k".into(),
         grid: [1; 3],
+        cluster: None,
         block: [32, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,

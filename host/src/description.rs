@@ -49,6 +49,8 @@ pub struct DeviceDescription {
     pub sm_shared_bytes: u32,
     /// Shared memory that a CTA can have when its kernel asks for it, bytes.
     pub cta_shared_bytes_optin: u32,
+    /// SMs of each group within which a cluster of CTAs runs, a GPC; empty where it has no clusters.
+    pub cluster_groups: Vec<u32>,
     /// The bandwidth of its link to the host in each direction, bytes a second; 0 where that is not known.
     pub link_bytes_per_second: u64,
 }

@@ -19,6 +19,7 @@ pub mod trace;
 pub mod tunnel;
 
 pub use balar_protocol::CtaNeeds;
+pub use balar_protocol::cluster::{MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
 pub use balar_protocol::statistics::Verification;
 pub use balar_protocol::tensor_map;
 pub use balar_protocol::texture::{AddressMode, ChannelKind};

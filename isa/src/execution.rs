@@ -126,7 +126,8 @@ pub struct MemoryAccess {
     /// Lanes that take part.
     pub mask: u32,
     /// Byte addresses. Those of `Global` and `Constant` are device addresses, as a module's constants are placed in device memory;
-    /// others are offsets into the CTA's shared memory, the thread's local memory or the parameter block.
+    /// those of `Shared` name a CTA of the cluster and an offset ([`crate::cluster`]); others are offsets into the thread's local memory or
+    /// the parameter block.
     pub addresses: [u64; LANES],
 }
 
@@ -178,6 +179,12 @@ impl Default for LaneValues {
 pub enum MemoryProblem {
     /// The value is not known before the next window; the step has no effect and is repeated.
     Later,
+    /// These lanes' places are in the shared memory of other CTAs of the cluster: the step accesses them by [`LaneMemory::remote`], and the
+    /// places of other lanes apart from them. Nothing was accessed.
+    Elsewhere {
+        /// The lanes, at least one.
+        lanes: u32,
+    },
     /// The access is not allowed. `lane` is the first offender.
     Fault {
         /// First lane at fault.
@@ -192,7 +199,7 @@ impl MemoryProblem {
     pub fn of_lane(self, lane: usize) -> MemoryProblem {
         match self {
             MemoryProblem::Fault { cause, .. } => MemoryProblem::Fault { lane: lane as u8, cause },
-            MemoryProblem::Later => MemoryProblem::Later,
+            other => other,
         }
     }
 }
@@ -202,7 +209,7 @@ impl MemoryProblem {
 pub enum AtomicCompletion {
     /// They are in the values passed.
     Now,
-    /// The SM writes them to the destination register later, through `WarpState::write_atomic_result`.
+    /// The SM writes them to the destination register later, through `WarpState::write_deferred_result`.
     Deferred,
 }
 
@@ -228,6 +235,38 @@ pub trait LaneMemory {
         replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem>;
+
+    /// Begins an access to the shared memory of other CTAs of the cluster, where all places of its lanes are. What a load or an atomic
+    /// reads comes later, through `WarpState::write_deferred_result`. `values` are those that are stored, or operands of an atomic. The
+    /// other CTA's SM finds the operation of an atomic at `pc`, the instruction's place in the program, by [`Program::atomic_function`].
+    ///
+    /// [`Program::atomic_function`]: crate::program::Program::atomic_function
+    fn remote(
+        &mut self,
+        access: &MemoryAccess,
+        pc: u32,
+        values: &LaneValues,
+        replacements: &LaneValues,
+    ) -> Result<(), MemoryProblem> {
+        let _ = (pc, values, replacements);
+        let cause = FaultCause::Unsupported("an access to the shared memory of another CTA".to_owned());
+        Err(MemoryProblem::Fault { lane: access.mask.trailing_zeros() as u8, cause })
+    }
+
+    /// Begins to send bytes to the shared memory of CTAs of the cluster, a bit for each rank: they begin at an offset there, and the barrier at
+    /// another one is told of them. They leave when the copy of the step is done.
+    fn send(&mut self, ranks: u16, offset: u32, barrier: u32, bytes: &[u8]) -> Result<(), MemoryProblem> {
+        let _ = (ranks, offset, barrier, bytes);
+        let cause = FaultCause::Unsupported("a copy to the shared memory of another CTA".to_owned());
+        Err(MemoryProblem::Fault { lane: 0, cause })
+    }
+
+    /// Those of the warp's lanes of a mask that have to wait at the barrier of their cluster: they have arrived there, and not all of the
+    /// cluster have.
+    fn waits_for_cluster(&mut self, mask: u32) -> u32 {
+        let _ = mask;
+        0
+    }
 
     /// The texture or surface object with this handle.
     fn image(&mut self, handle: u64) -> Option<Image> {
@@ -366,6 +405,14 @@ pub enum Effect {
     },
     /// The current lanes wait (unless the kind is `Arrive`) at a CTA barrier until `WarpState::release_barrier`.
     Barrier(BarrierArrival),
+    /// The lanes arrive at the barrier of their cluster, and go on.
+    ClusterArrive {
+        /// The lanes.
+        mask: u32,
+    },
+    /// The lanes wait at the barrier of their cluster, unless all have arrived ([`LaneMemory::waits_for_cluster`]); those that do wait for
+    /// `WarpState::release_barrier` of [`CLUSTER_BARRIER`].
+    ClusterWait,
     /// A memory fence: wait until the warp's own stores are acknowledged.
     Fence,
     /// Lanes ended; `WarpState::is_finished` says whether all have. The mask tells which.
@@ -425,6 +472,9 @@ pub enum Effect {
         cause: FaultCause,
     },
 }
+
+/// The number of the cluster's barrier among those that lanes wait at, behind the 16 of the CTA.
+pub const CLUSTER_BARRIER: u8 = 16;
 
 /// First generic address of the CTA's shared memory: the window's offset 0.
 pub const SHARED_WINDOW: u64 = 0x0100_0000_0000;

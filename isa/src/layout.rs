@@ -31,6 +31,8 @@ pub(crate) struct Layout<'a> {
     /// The function whose symbols are asked for.
     module: u32,
     current: usize,
+    /// Its number.
+    function: u32,
 }
 
 impl<'a> Layout<'a> {
@@ -50,6 +52,7 @@ impl<'a> Layout<'a> {
             locals: Vec::with_capacity(functions.len()),
             module: 0,
             current: 0,
+            function: functions[0],
         };
         for (index, number) in functions.iter().enumerate() {
             let (module, function) = linkage.function(*number);
@@ -94,6 +97,7 @@ impl<'a> Layout<'a> {
     /// The symbols of this function are asked for from now on.
     pub fn select(&mut self, functions: &[u32], index: usize) {
         self.current = index;
+        self.function = functions[index];
         self.module = self.linkage.function(functions[index]).0;
     }
 
@@ -128,6 +132,21 @@ impl<'a> Layout<'a> {
             }
             SymbolReference::Parameter(_) | SymbolReference::Return(_) => None,
             SymbolReference::Function(function) => self.linkage.function_address(self.module, function),
+        }
+    }
+
+    /// Whether a symbol names a variable in shared memory.
+    pub fn is_shared(&self, symbol: SymbolReference) -> bool {
+        match symbol {
+            SymbolReference::Global(global) => self
+                .linkage
+                .home(self.module, global)
+                .is_some_and(|(module, place)| is_shared(self.linkage.variable(module, place).space)),
+            SymbolReference::Local(local) => {
+                let variables = &self.linkage.function(self.function).1.variables;
+                variables.get(local.index()).is_some_and(|variable| is_shared(variable.space))
+            }
+            SymbolReference::Parameter(_) | SymbolReference::Return(_) | SymbolReference::Function(_) => false,
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `control_flow`, `scheduling`, `allocation`, `convergence` | post-dominators; list scheduling inside basic blocks; liveness and registers; which lanes of a warp are where |
 //! | `register_demand` | how many registers the GPU's own assembler would give a thread, which limits occupancy. `isa/tests/registers` has its figures for the workloads |
 //! | `interpreter` | the effect of instructions on 32 lanes; compiled twice, portable and with AVX2 and FMA, chosen at run time; `machine` has the instructions of machine code that PTX does not have |
+//! | `cluster` | the place of a CTA in its cluster, and addresses in the shared memory of a cluster |
 //! | `texture`, `matrix`, `matrix_group` | the texels that a coordinate names, and their weights; which lane holds which element of a matrix |
 //! | `program`, `execution`, `location`, `source_lines` | an SM's view of a program; the questions of a step to memory and its messages to the SM; the places of instructions in files |
 //! | `fatbin`, `cubin`, `sass`, `machine` | containers; cubins as data; encodings and their text; cubins as modules that run |
@@ -29,6 +30,7 @@ extern crate self as balar_isa;
 
 mod allocation;
 pub mod atomic;
+pub mod cluster;
 mod control_flow;
 mod convergence;
 pub mod cubin;

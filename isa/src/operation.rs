@@ -61,6 +61,10 @@ pub(crate) enum Kind {
     Exit,
     /// Arrives at a CTA barrier.
     Barrier(BarrierKind),
+    /// Arrives at the barrier of the cluster.
+    ClusterArrive,
+    /// Waits there.
+    ClusterWait,
     /// Memory fence.
     Fence,
     /// Lanes exchange values: the lane function does it once they are together.

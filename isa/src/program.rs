@@ -5,16 +5,18 @@
 pub(crate) mod parts;
 pub(crate) mod timing;
 
+use crate::cluster::SharedAddress;
+use crate::execution::AtomicFunction;
 pub use crate::lanes::{LANES, lanes};
 use crate::machine::code::PARAMETERS_AT;
 use crate::machine::program::MachineProgram;
-use crate::operation::Instruction;
 use crate::operation::operand::Row;
+use crate::operation::{Instruction, Kind, MemoryForm};
 use crate::ptx::source::{SourceText, Span};
 use crate::sass;
 use crate::source_lines::{InstructionLines, SourcePlace};
 pub(crate) use parts::SharedCode;
-pub use parts::{KernelName, ParameterSlot, Resources};
+pub use parts::{ClusterNeeds, KernelName, ParameterSlot, Resources};
 use std::sync::Arc;
 pub use timing::{
     ConstantLine, CountClass, CountedWait, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS, Pipe,
@@ -75,6 +77,8 @@ pub struct Program {
     /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. The values of a launch have their places
     /// here, too: see [`Program::launch_constants`].
     pub(crate) constants: Arc<[Row]>,
+    /// PTX: the constants among these that are addresses in shared memory, which name the rank of a CTA.
+    pub(crate) shared_addresses: Vec<SharedAddress>,
     /// The parts that only machine code has.
     pub(crate) machine: Option<Box<MachineProgram>>,
     /// Scoreboard entries that do not fit into [`Dependencies`].
@@ -226,6 +230,16 @@ impl Program {
     /// Machine code: the instruction at `pc` as it was decoded; `None` for functions of the device runtime.
     pub fn machine_instruction(&self, pc: u32) -> Option<&sass::Instruction> {
         self.machine.as_ref()?.instruction(pc)
+    }
+
+    /// What the instruction at `pc`, an atomic or a reduction, does to a value in shared memory; `None` for any other.
+    pub fn atomic_function(&self, pc: u32) -> Option<AtomicFunction> {
+        if pc as usize >= self.len() as usize {
+            return None;
+        }
+        let instruction = self.instruction(pc);
+        let MemoryForm { operation, data_type, .. } = instruction.memory;
+        (instruction.kind == Kind::Atomic).then_some(AtomicFunction { operation, data_type })
     }
 
     /// Whether the instruction at `pc` is one of machine code that reads a texture or a surface.

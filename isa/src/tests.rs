@@ -321,6 +321,7 @@ fn a_run_stops_at_what_is_more_than_arithmetic() {
         block: [20, 1, 1],
         grid: [1; 3],
         cta: [0; 3],
+        cluster: Default::default(),
         warp_in_cta: 0,
         sm: 0,
         sm_count: 1,

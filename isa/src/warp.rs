@@ -1,11 +1,13 @@
 //! The state of a warp: its registers, its predicates, and which lanes are where.
 
+use crate::cluster::ClusterShape;
 use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
-use crate::interpreter::access::elements::scatter;
-use crate::interpreter::registers::{Lane, Registers, special};
+use crate::interpreter::access::elements::{scatter, write_loaded};
+use crate::interpreter::registers::{Lane, Registers, cluster as of_cluster, special};
 use crate::lanes::LANES;
 use crate::machine::constants::LaunchConstants;
+use crate::operation::Kind;
 use crate::operation::operand::{Row, TRUE_PREDICATE};
 use crate::program::Program;
 use crate::program::timing::Timing;
@@ -25,6 +27,8 @@ pub struct WarpShape {
     pub grid: [u32; 3],
     /// This CTA (`%ctaid`).
     pub cta: [u32; 3],
+    /// The clusters of the grid.
+    pub cluster: ClusterShape,
     /// The warp's number in its CTA: its first thread is 32 times this.
     pub warp_in_cta: u32,
     /// The SM (`%smid`).
@@ -72,6 +76,7 @@ impl WarpState {
             predicates: Vec::new(),
             carry: 0,
             special: [0; special::COUNT],
+            cluster: [0; of_cluster::COUNT],
             parameters: Arc::clone(&shape.parameters),
         };
         let mut warp =
@@ -95,6 +100,18 @@ impl WarpState {
             registers.special[special::CTA + axis] = shape.cta[axis];
             registers.special[special::GRID + axis] = shape.grid[axis];
         }
+        let cluster = &shape.cluster;
+        let (clusters, of_cta, place) =
+            (cluster.clusters(shape.grid), cluster.cluster_of(shape.cta), cluster.place_of(shape.cta));
+        for axis in 0..3 {
+            registers.cluster[of_cluster::INDEX + axis] = of_cta[axis];
+            registers.cluster[of_cluster::INDICES + axis] = clusters[axis];
+            registers.cluster[of_cluster::CTA + axis] = place[axis];
+            registers.cluster[of_cluster::CTAS + axis] = cluster.dimensions[axis];
+        }
+        registers.cluster[of_cluster::RANK] = cluster.rank_of(shape.cta);
+        registers.cluster[of_cluster::SIZE] = cluster.size();
+        registers.cluster[of_cluster::IS_EXPLICIT] = u32::from(cluster.is_explicit);
         registers.special[special::SM] = shape.sm;
         registers.special[special::SM_COUNT] = shape.sm_count;
         registers.special[special::WARP] = shape.warp_slot;
@@ -193,10 +210,12 @@ impl WarpState {
         });
     }
 
-    /// Writes the old values of a deferred atomic at `pc` to its destination, in these lanes.
-    pub fn write_atomic_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
+    /// Writes the values that a deferred access at `pc` has read, or the old values of an atomic, to its destination, in these lanes.
+    pub fn write_deferred_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
         let instruction = program.instruction(pc);
-        if !instruction.memory.is_reduction {
+        if instruction.kind == Kind::Load {
+            write_loaded(instruction, &mut self.registers, values, mask);
+        } else if !instruction.memory.is_reduction {
             scatter(instruction, &mut self.registers, values, mask);
         }
     }

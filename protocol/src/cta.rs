@@ -1,5 +1,6 @@
 //! The CTA protocol: the scheduler places a CTA into a slot of an SM; the SM reports its end.
 
+use crate::cluster::ClusterPlace;
 use crate::device_launch::DeviceWork;
 use crate::fault::KernelFault;
 use crate::launch::{KernelLaunch, LaunchId};
@@ -22,6 +23,19 @@ pub struct CtaLaunch {
     pub sub_cores: Box<[u8]>,
     /// Bytes of shared memory that the SM has while it runs the CTA. Other CTAs that run there have been sent with as many.
     pub carve_out: u32,
+    /// Its cluster; `None` where it has none beside itself.
+    pub cluster: Option<CtaCluster>,
+}
+
+/// The cluster of a CTA, whose CTAs are all placed at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CtaCluster {
+    /// Its number in the grid, x fastest.
+    pub number: u64,
+    /// The CTA's own rank in it.
+    pub rank: u8,
+    /// The place of each CTA, by rank.
+    pub members: Arc<[ClusterPlace]>,
 }
 
 /// CTAs of a launch that runs for its values alone: an SM takes up each when it comes to it, and they take none of its room.
@@ -29,9 +43,9 @@ pub struct CtaLaunch {
 pub struct FunctionalCtas {
     /// The launch they belong to.
     pub launch: Arc<KernelLaunch>,
-    /// The number of the first in the grid, x fastest.
+    /// The number of the first in the grid: x fastest; where they form clusters, one cluster after the other, by rank.
     pub first: u64,
-    /// How many there are.
+    /// How many there are: whole clusters.
     pub count: u32,
 }
 

@@ -81,6 +81,13 @@ pub enum FaultCause {
         /// Which memory it was for.
         space: FaultSpace,
     },
+    /// An access to the shared memory of a CTA of the cluster that has ended, or that does not exist.
+    AbsentCta {
+        /// The rank that the address names.
+        rank: u32,
+        /// The address in the cluster's shared memory.
+        address: u64,
+    },
     /// `free` of an address that begins no live block of the device heap.
     InvalidFree {
         /// The address.
@@ -138,6 +145,10 @@ impl fmt::Display for FaultCause {
             FaultCause::MisalignedAddress { address, bytes, access, space } => {
                 write!(f, "misaligned address {address:#x} in a {bytes}-byte {space} {access}")
             }
+            FaultCause::AbsentCta { rank, address } => write!(
+                f,
+                "an access at {address:#x} to the shared memory of the CTA of rank {rank}, which is not or no longer in the cluster"
+            ),
             FaultCause::InvalidFree { address } => {
                 write!(f, "free of {address:#x}, where no block of the device heap begins")
             }

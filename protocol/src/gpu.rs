@@ -20,6 +20,8 @@ pub struct GpuDescription {
     pub memory_bus_bits: u32,
     /// Capacity of the L2 cache, bytes.
     pub l2_bytes: u64,
+    /// The SMs that a network joins, of each group within which a cluster of CTAs is placed (a GPC); `None` without such a network.
+    pub cluster_groups: Option<Vec<u32>>,
 }
 
 impl GpuDescription {

@@ -105,6 +105,8 @@ pub struct KernelLaunch {
     pub name: Arc<str>,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
+    /// CTAs of a cluster in x, y, z, which divide the grid; `None` where the launch names none, and each CTA is a cluster.
+    pub cluster: Option<[u32; 3]>,
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
     /// Dynamic shared memory, bytes.
@@ -148,6 +150,25 @@ impl KernelLaunch {
     /// CTAs of the grid.
     pub fn cta_count(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// CTAs of a cluster in x, y, z.
+    pub fn cluster_dimensions(&self) -> [u32; 3] {
+        self.cluster.unwrap_or([1; 3]).map(|extent| extent.max(1))
+    }
+
+    /// CTAs of a cluster.
+    pub fn cluster_size(&self) -> u32 {
+        self.cluster_dimensions().iter().product()
+    }
+
+    /// The place in the grid of the CTA of a rank in a cluster. Clusters are numbered from 0, and CTAs have their ranks, x fastest.
+    pub fn cta_of_cluster(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let of = |number: u64, [x, y, _]: [u64; 3]| [number % x, number / x % y, number / x / y];
+        let extents = self.cluster_dimensions().map(u64::from);
+        let clusters: [u64; 3] = std::array::from_fn(|axis| (u64::from(self.grid[axis]) / extents[axis]).max(1));
+        let (place, within) = (of(cluster, clusters), of(u64::from(rank), extents));
+        std::array::from_fn(|axis| (place[axis] * extents[axis] + within[axis]) as u32)
     }
 
     /// Threads of a CTA.

@@ -1,7 +1,7 @@
 //! What hardware units say to each other, and the vocabulary they share.
 //!
 //! Simulated time and clocks ([`time`], [`clock`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
-//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`], [`migration`]), what a launch is ([`launch`]) and
+//! protocol ([`cuda`], [`cta`], [`cluster`], [`memory`], [`translation`], [`copy`], [`managed`], [`migration`]), what a launch is ([`launch`]) and
 //! why it fails ([`fault`]), the statistics and the launches of a run ([`statistics`]), which of them are timed ([`detail`]) and what
 //! becomes of them while they run ([`launches`]).
 //!
@@ -11,6 +11,7 @@
 extern crate self as balar_protocol;
 
 pub mod clock;
+pub mod cluster;
 pub mod context;
 pub mod copy;
 pub mod cta;

@@ -1,5 +1,6 @@
 //! The envelope every message travels in, and the list of protocols.
 
+use crate::cluster::ClusterMessage;
 use crate::copy::CopyMessage;
 use crate::cta::CtaMessage;
 use crate::cuda::CudaMessage;
@@ -42,6 +43,8 @@ pub enum Payload {
     Managed(ManagedMessage),
     /// The driver of unified memory, GMMUs and migration links.
     Migration(MigrationMessage),
+    /// The SMs of a cluster of CTAs, through the network between them.
+    Cluster(ClusterMessage),
     /// A protocol of a user's own: three words that the simulator only carries.
     Custom([u64; 3]),
 }
@@ -63,6 +66,8 @@ pub enum Protocol {
     Managed,
     /// [`Payload::Migration`].
     Migration,
+    /// [`Payload::Cluster`].
+    Cluster,
     /// [`Payload::Custom`].
     Custom,
     /// Of a port that forwards whatever it gets: it takes the protocol of the port at the other end. No message has it.
@@ -71,7 +76,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// Every protocol that messages have, in the order of [`Payload`].
-    pub const ALL: [Protocol; 8] = [
+    pub const ALL: [Protocol; 9] = [
         Protocol::Cuda,
         Protocol::Cta,
         Protocol::Memory,
@@ -79,6 +84,7 @@ impl Protocol {
         Protocol::Copy,
         Protocol::Managed,
         Protocol::Migration,
+        Protocol::Cluster,
         Protocol::Custom,
     ];
 
@@ -92,6 +98,7 @@ impl Protocol {
             Protocol::Copy => "copy",
             Protocol::Managed => "managed",
             Protocol::Migration => "migration",
+            Protocol::Cluster => "cluster",
             Protocol::Custom => "custom",
             Protocol::Any => "any",
         }
@@ -115,6 +122,7 @@ impl Payload {
             Payload::Copy(message) => message.sender(),
             Payload::Managed(message) => Some(message.sender()),
             Payload::Migration(message) => Some(message.sender()),
+            Payload::Cluster(message) => message.sender(),
             Payload::Custom(_) => None,
         }
     }
@@ -140,6 +148,7 @@ impl Payload {
             Payload::Copy(_) => Protocol::Copy,
             Payload::Managed(_) => Protocol::Managed,
             Payload::Migration(_) => Protocol::Migration,
+            Payload::Cluster(_) => Protocol::Cluster,
             Payload::Custom(_) => Protocol::Custom,
         }
     }

@@ -71,7 +71,8 @@ pub enum CarveOutPreference {
 impl CarveOutPreference {
     /// Of a launch.
     pub fn of(launch: &KernelLaunch) -> CarveOutPreference {
-        let is_cooperative = launch.is_cooperative();
+        // The CTAs of a cluster wait for each other, too.
+        let is_cooperative = launch.is_cooperative() || launch.cluster_size() > 1;
         launch
             .preferred_carve_out
             .map_or(CarveOutPreference::None, |percent| CarveOutPreference::Percent { percent, is_cooperative })

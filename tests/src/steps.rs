@@ -233,6 +233,8 @@ pub fn launch(kernel: &str, grid: [u32; 2], block: [u32; 2], arguments: &[Argume
             stream: 0,
             parameters,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         })
     })
 }

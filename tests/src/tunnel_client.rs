@@ -179,6 +179,8 @@ impl Program {
             stream: 0,
             parameters,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         }))?;
         let sum = self.download(pointers[2], a.len())?;
         if sum == values(3.0) { Ok(()) } else { Err("the sum is wrong".into()) }

@@ -513,6 +513,8 @@ impl ScriptedProgram {
                     stream: self.queue(shape.queue).0,
                     parameters: self.parameters(&arguments),
                     cooperative: shape.cooperative,
+                    cluster: None,
+                    non_portable_cluster: false,
                 });
                 (call, Pending::Nothing)
             }

@@ -20,6 +20,11 @@ pub enum Capability {
     },
     /// It executes CTAs.
     Sm(SmCapability),
+    /// It joins the SMs of its GPU, so that clusters of CTAs can share their shared memory.
+    SmNetwork {
+        /// SMs of each GPC, in their order; empty where all are as one.
+        gpcs: Vec<u32>,
+    },
     /// It holds device memory.
     DeviceMemory {
         /// Capacity.
@@ -154,6 +159,12 @@ impl Peer {
     /// Is it given credits?
     pub fn counts_credits(&self) -> bool {
         self.provides.contains(&Capability::CountsCredits)
+    }
+
+    /// Its number in its row of units; 0 where it is a single one.
+    pub fn index(&self) -> u32 {
+        let number = self.path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
+        number.and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
     }
 
     /// Its capability as an SM.

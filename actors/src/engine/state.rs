@@ -127,6 +127,7 @@ pub fn complete_payload(payload: &mut Payload, codes: &dyn CodeSource) -> Result
         | Payload::Copy(_)
         | Payload::Managed(_)
         | Payload::Migration(_)
+        | Payload::Cluster(_)
         | Payload::Custom(_) => Ok(()),
     }
 }
@@ -152,6 +153,7 @@ mod tests {
             code,
             name: "k".into(),
             grid: [1; 3],
+            cluster: None,
             block: [32, 1, 1],
             dynamic_shared_bytes: 0,
             shared_bytes: 0,
@@ -175,8 +177,14 @@ mod tests {
     #[test]
     fn codes_are_named_by_number_and_completed() {
         let code = Code::new(ProgramId(7), Arc::new(42_u32));
-        let cta =
-            CtaLaunch { launch: launch(code.clone()), cta: [3, 2, 1], slot: 5, sub_cores: [0, 1].into(), carve_out: 0 };
+        let cta = CtaLaunch {
+            launch: launch(code.clone()),
+            cta: [3, 2, 1],
+            slot: 5,
+            sub_cores: [0, 1].into(),
+            carve_out: 0,
+            cluster: None,
+        };
         let bytes = save_state(&Payload::Cta(CtaMessage::Launch(Box::new(cta)))).expect("plain values");
         let mut read: Payload = restore_state(&bytes).expect("just written");
         assert_eq!(complete_payload(&mut read, &()), Err(StateError::UnknownCode(ProgramId(7))));

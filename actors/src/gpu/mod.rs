@@ -1,5 +1,6 @@
 //! The units of a GPU, one file or folder each.
 
+mod cluster_barriers;
 pub mod copy_engine;
 pub mod crossbar;
 pub mod cta_scheduler;
@@ -10,6 +11,7 @@ pub mod l2_slice;
 mod line_owners;
 mod places;
 pub mod sm;
+pub mod sm_network;
 pub mod tlb;
 
 use serde::Deserialize;

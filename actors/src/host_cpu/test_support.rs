@@ -32,6 +32,7 @@ pub(super) fn gpu_description(part: String) -> GpuDescription {
         memory_bytes: 64 << 20,
         memory_clock: None,
         memory_bus_bits: 0,
+        cluster_groups: None,
         l2_bytes: 0,
     }
 }
@@ -68,6 +69,8 @@ pub(super) fn launch(stream: u32) -> Call {
         stream,
         parameters: vec![1; 8],
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     })
 }
 

@@ -81,6 +81,8 @@ fn launch(kernel: &str, stream: u32, threads: u32) -> Step {
         stream,
         parameters: vec![1; 8],
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     }))
 }
 
@@ -487,6 +489,8 @@ fn a_cooperative_launch_has_a_workspace_and_must_fit() {
             stream: 0,
             parameters: vec![1; 8],
             cooperative: true,
+            cluster: None,
+            non_portable_cluster: false,
         }))
     };
     // 512 threads of 32 registers: four CTAs an SM by threads and by registers, 80 SMs.

@@ -229,6 +229,7 @@ fn data_bytes(payload: &Payload) -> u64 {
         Payload::Migration(MigrationMessage::Faults(faults)) => 32 * faults.entries.len() as u64,
         Payload::Migration(_) => 32,
         Payload::Managed(_) => 0,
+        Payload::Cluster(message) => message.data_bytes(),
         Payload::Cta(_) => 32,
         Payload::Custom(words) => size_of_val(words) as u64,
     }

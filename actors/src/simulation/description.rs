@@ -76,6 +76,10 @@ fn device(topology: &str, gpu: &GpuDescription) -> DeviceDescription {
         sm_registers: resources.registers,
         sm_shared_bytes: resources.shared_bytes,
         cta_shared_bytes_optin: cta_shared_bytes(major, resources.shared_bytes),
+        cluster_groups: match gpu.compute_capability {
+            (9.., _) => gpu.cluster_groups.clone().unwrap_or_default(),
+            _ => Vec::new(),
+        },
         link_bytes_per_second: 0,
     }
 }

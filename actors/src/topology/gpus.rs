@@ -45,6 +45,7 @@ impl Topology {
             memory_clock: None,
             memory_bus_bits: 0,
             l2_bytes: 0,
+            cluster_groups: None,
         };
         let members = self.units.iter().filter(|unit| unit.part == part);
         for capability in members.flat_map(|unit| unit.provides.iter()) {
@@ -56,6 +57,7 @@ impl Topology {
                     gpu.memory_bus_bits = gpu.memory_bus_bits.saturating_add(*bus_bits);
                 }
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
+                Capability::SmNetwork { gpcs } => gpu.cluster_groups = Some(gpcs.clone()),
                 Capability::GpuFrontEnd { .. }
                 | Capability::Driver { .. }
                 | Capability::SpreadsLines { .. }
@@ -69,6 +71,36 @@ impl Topology {
                 | Capability::Forwards { .. } => {}
             }
         }
+        let sms = gpu.sm_count();
+        gpu.cluster_groups = gpu.cluster_groups.map(|gpcs| groups_of(&gpcs, sms));
         gpu
+    }
+}
+
+/// The SMs of each GPC where there are so many in all. Those that no GPC names are one more, which are all where none is known.
+fn groups_of(gpcs: &[u32], sms: u32) -> Vec<u32> {
+    let mut left = sms;
+    let mut groups = Vec::with_capacity(gpcs.len() + 1);
+    for &named in gpcs.iter().chain([&u32::MAX]) {
+        let there = named.min(left);
+        left -= there;
+        if there > 0 {
+            groups.push(there);
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sm_is_in_a_group() {
+        assert_eq!(groups_of(&[], 7), [7]);
+        assert_eq!(groups_of(&[4, 4], 8), [4, 4]);
+        // More or fewer SMs than the topology had.
+        assert_eq!(groups_of(&[4, 4], 11), [4, 4, 3]);
+        assert_eq!(groups_of(&[4, 4], 5), [4, 1]);
     }
 }

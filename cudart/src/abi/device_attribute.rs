@@ -181,7 +181,7 @@ attributes! {
         GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = 117, "GPUDirectRDMAFlushWritesOptions": 0;
         GPU_DIRECT_RDMA_WRITES_ORDERING = 118, "GPUDirectRDMAWritesOrdering": 0;
         MEMORY_POOL_SUPPORTED_HANDLE_TYPES = 119, "MemoryPoolSupportedHandleTypes": 0;
-        CLUSTER_LAUNCH = 120, "ClusterLaunch": 0;
+        CLUSTER_LAUNCH = 120, "ClusterLaunch": u32::from(!device.cluster_groups.is_empty());
         DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121, "DeferredMappingCudaArraySupported": 0;
         IPC_EVENT_SUPPORT = 125, "IpcEventSupport": 1;
         MEM_SYNC_DOMAIN_COUNT = 126, "MemSyncDomainCount": 1;

@@ -34,10 +34,18 @@ pub struct Attributes {
 /// [`Attributes11`] without the padding at its end, which later fields take.
 type Attributes11Fields = [u32; 13];
 
-impl From<Attributes11> for Attributes {
-    /// The attributes of a kernel that knows no clusters.
-    fn from(attributes: Attributes11) -> Attributes {
-        Attributes { base: attributes.fields(), ..Attributes::default() }
+impl Attributes {
+    /// The attributes of a kernel on a device, with what the program has said of them.
+    pub fn of(attributes: &FunctionAttributes, carveout: c_int, settings: ClusterSettings) -> Attributes {
+        let cluster = attributes.cluster.unwrap_or(settings.required);
+        Attributes {
+            base: Attributes11::of(attributes, carveout).fields(),
+            cluster_must_be_set: c_int::from(attributes.cluster_must_be_set),
+            cluster: cluster.map(|extent| extent.min(i32::MAX as u32) as c_int),
+            cluster_scheduling: settings.scheduling,
+            non_portable_clusters: c_int::from(settings.non_portable),
+            ..Attributes::default()
+        }
     }
 }
 
@@ -77,6 +85,25 @@ impl Attributes11 {
             self.maximum_dynamic_shared_bytes as u32,
             self.carveout as u32,
         ]
+    }
+}
+
+/// What a program has said of the clusters of a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Blocks of a cluster in each dimension; 0 where it has not said any (`cudaFuncAttributeRequiredClusterWidth` and the like).
+    pub required: [u32; 3],
+    /// Clusters may be larger than every GPU with clusters runs (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
+    pub non_portable: bool,
+    /// How they would be scheduled: a hint.
+    pub scheduling: i32,
+}
+
+impl ClusterSettings {
+    /// The clusters of a launch that names these, or none.
+    pub fn of_launch(&self, named: Option<[u32; 3]>) -> Option<[u32; 3]> {
+        let set = self.required.iter().any(|extent| *extent != 0).then(|| self.required.map(|extent| extent.max(1)));
+        named.or(set)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Launches.
 
 use super::arguments::{Dim3, In};
+use super::driver::LaunchConfig;
 use super::stream::StreamHandle;
 use std::ffi::c_void;
 
@@ -57,6 +58,20 @@ pub struct LaunchConfiguration {
     pub attributes: In<LaunchAttribute>,
     /// The number of attributes.
     pub attribute_count: u32,
+}
+
+impl From<&LaunchConfig> for LaunchConfiguration {
+    fn from(config: &LaunchConfig) -> LaunchConfiguration {
+        let extents = |[x, y, z]: [u32; 3]| Dim3 { x, y, z };
+        LaunchConfiguration {
+            grid: extents(config.grid),
+            block: extents(config.block),
+            shared_bytes: config.shared_bytes as usize,
+            stream: StreamHandle(config.stream as u64),
+            attributes: config.attributes,
+            attribute_count: config.attribute_count,
+        }
+    }
 }
 
 /// `cudaLaunchParams`.

@@ -2,13 +2,16 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::LaunchConfig;
+use crate::abi::launch::LaunchConfiguration;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::code::{Kernel, function, occupancy};
 use crate::session::connection::description;
 use crate::session::contexts::context;
+use crate::session::order::launch;
 use balar_host::CudaError;
 use std::ffi::c_int;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// Dynamic shared memory that a block of this many threads needs (`CUoccupancyB2DSize`).
@@ -19,6 +22,7 @@ fn attribute(place: Out<c_int>, attribute: c_int, function: u64) -> Outcome {
     place.check()?;
     let kernel = Kernel::of_handle(function)?;
     let attributes = function::attributes(&kernel)?;
+    let settings = *kernel.clusters.lock().unwrap_or_else(PoisonError::into_inner);
     let value = match attribute {
         0 => attributes.maximum_threads,
         1 => attributes.shared_bytes,
@@ -31,8 +35,13 @@ fn attribute(place: Out<c_int>, attribute: c_int, function: u64) -> Outcome {
         7 => 0,
         8 => attributes.maximum_dynamic_shared_bytes,
         9 => return place.set(kernel.carveout.load(Ordering::Relaxed)),
-        // Clusters: not required, none set, no size but the portable ones, no preference.
-        10..=15 => 0,
+        10 => u32::from(attributes.cluster_must_be_set),
+        11..=13 => {
+            let set = settings.required[attribute as usize - 11];
+            attributes.cluster.map_or(set, |cluster| cluster[attribute as usize - 11])
+        }
+        14 => u32::from(settings.non_portable),
+        15 => settings.scheduling as u32,
         _ => return Err(CudaError::InvalidValue),
     };
     place.set(value as c_int)
@@ -123,14 +132,17 @@ driver_api! {
         potential_block(grid, block, function, of_block, dynamic_bytes, limit)
     }
 
-    context fn cuOccupancyMaxPotentialClusterSize(_blocks: Out<c_int>, function: u64, _config: In<LaunchConfig>) {
-        // The devices have no clusters of blocks.
-        Kernel::of_handle(function)?;
-        Err(CudaError::NotSupported)
+    context fn cuOccupancyMaxPotentialClusterSize(blocks: Out<c_int>, function: u64, config: In<LaunchConfig>) {
+        blocks.check()?;
+        let kernel = Kernel::of_handle(function)?;
+        let (configuration, _) = launch::configuration_of(&LaunchConfiguration::from(&config.get()?))?;
+        blocks.set(occupancy::largest_cluster(&kernel, &configuration)?)
     }
 
-    context fn cuOccupancyMaxActiveClusters(_clusters: Out<c_int>, function: u64, _config: In<LaunchConfig>) {
-        Kernel::of_handle(function)?;
-        Err(CudaError::NotSupported)
+    context fn cuOccupancyMaxActiveClusters(clusters: Out<c_int>, function: u64, config: In<LaunchConfig>) {
+        clusters.check()?;
+        let kernel = Kernel::of_handle(function)?;
+        let (configuration, _) = launch::configuration_of(&LaunchConfiguration::from(&config.get()?))?;
+        clusters.set(occupancy::active_clusters(&kernel, &configuration)?)
     }
 }

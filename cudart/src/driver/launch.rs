@@ -31,18 +31,6 @@ fn extents([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3 { x, y, z }
 }
 
-/// The launch that a structure of the driver describes, in the session's form.
-fn configuration_of(config: &LaunchConfig) -> LaunchConfiguration {
-    LaunchConfiguration {
-        grid: extents(config.grid),
-        block: extents(config.block),
-        shared_bytes: config.shared_bytes as usize,
-        stream: StreamHandle(config.stream as u64),
-        attributes: config.attributes,
-        attribute_count: config.attribute_count,
-    }
-}
-
 driver_api! {
     stream fn cuLaunchKernel(
         function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
@@ -54,6 +42,7 @@ driver_api! {
             shared_bytes: shared_bytes as usize,
             stream,
             cooperative: false,
+            cluster: None,
         };
         // SAFETY: CUDA's contract.
         unsafe { start(function, configuration, arguments, extra) }
@@ -62,7 +51,7 @@ driver_api! {
     stream fn cuLaunchKernelEx(
         config: In<LaunchConfig>, function: u64, arguments: *const *const c_void, extra: *const *const c_void,
     ) {
-        let (configuration, events) = launch::configuration_of(&configuration_of(&config.get()?))?;
+        let (configuration, events) = launch::configuration_of(&LaunchConfiguration::from(&config.get()?))?;
         // SAFETY: CUDA's contract.
         unsafe { start(function, configuration, arguments, extra)? };
         launch::record_events(&events, configuration.stream)
@@ -78,6 +67,7 @@ driver_api! {
             shared_bytes: shared_bytes as usize,
             stream,
             cooperative: true,
+            cluster: None,
         };
         // SAFETY: CUDA's contract.
         unsafe { start(function, configuration, arguments, std::ptr::null()) }
@@ -91,6 +81,7 @@ driver_api! {
                 shared_bytes: launch.shared_bytes as usize,
                 stream: StreamHandle(launch.stream as u64),
                 cooperative: true,
+                cluster: None,
             };
             // SAFETY: CUDA's contract.
             unsafe { start(launch.function as u64, configuration, launch.arguments.cast(), std::ptr::null())? };

@@ -7,6 +7,7 @@ use crate::session::code::{function, module, registry};
 use crate::session::connection::description;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 fn attributes_of(name: usize) -> Result<Attributes11, CudaError> {
@@ -17,7 +18,10 @@ fn attributes_of(name: usize) -> Result<Attributes11, CudaError> {
 runtime_api! {
     fn cudaFuncGetAttributes(result: Out<Attributes>, function: usize) {
         result.check()?;
-        result.set(attributes_of(function)?.into())
+        let kernel = registry::kernel(function)?;
+        let clusters = *kernel.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let attributes = function::attributes(&kernel)?;
+        result.set(Attributes::of(&attributes, kernel.carveout.load(Ordering::Relaxed), clusters))
     }
 
     fn cudaFuncGetAttributes_11(result: Out<Attributes11>, function: usize) {

@@ -4,7 +4,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::launch::LaunchConfiguration;
 use crate::runtime_api;
 use crate::session::code::{occupancy, registry};
-use balar_host::CudaError;
+use crate::session::order::launch::configuration_of;
 use std::ffi::c_int;
 
 runtime_api! {
@@ -39,23 +39,23 @@ runtime_api! {
         bytes.set(occupancy::available_shared_bytes(&*registry::kernel(function)?, blocks, threads)?)
     }
 
-    /// The devices have no clusters of blocks.
     fn cudaOccupancyMaxPotentialClusterSize(
-        _blocks: Out<c_int>,
+        blocks: Out<c_int>,
         function: usize,
-        _configuration: In<LaunchConfiguration>,
+        configuration: In<LaunchConfiguration>,
     ) {
-        registry::kernel(function)?;
-        Err(CudaError::NotSupported)
+        blocks.check()?;
+        let (configuration, _) = configuration_of(&configuration.get()?)?;
+        blocks.set(occupancy::largest_cluster(&*registry::kernel(function)?, &configuration)?)
     }
 
-    /// The devices have no clusters of blocks.
     fn cudaOccupancyMaxActiveClusters(
-        _clusters: Out<c_int>,
+        clusters: Out<c_int>,
         function: usize,
-        _configuration: In<LaunchConfiguration>,
+        configuration: In<LaunchConfiguration>,
     ) {
-        registry::kernel(function)?;
-        Err(CudaError::NotSupported)
+        clusters.check()?;
+        let (configuration, _) = configuration_of(&configuration.get()?)?;
+        clusters.set(occupancy::active_clusters(&*registry::kernel(function)?, &configuration)?)
     }
 }

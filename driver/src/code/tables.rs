@@ -94,6 +94,8 @@ impl KernelInfo {
             ptx_version: self.ptx_version,
             binary_version: self.binary_version,
             maximum_dynamic_shared_bytes: DEFAULT_SHARED_BYTES.saturating_sub(shared_bytes),
+            cluster: self.resources.clusters.required,
+            cluster_must_be_set: self.resources.clusters.is_explicit && self.resources.clusters.required.is_none(),
         }
     }
 }

@@ -85,13 +85,23 @@ impl Driver {
         let DriverState { launches, processes, memory, .. } = state;
         let own = processes.own(context);
         let of_stream = own.streams.context(key);
-        let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative } = launch;
+        let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative, .. } = launch;
+        let (cluster, non_portable_cluster) = (launch.cluster, launch.non_portable_cluster);
         if of_stream != context {
             let text = format!("stream {stream} is of device {}, not {}", of_stream.gpu(), context.gpu());
             return Err((CudaError::InvalidResourceHandle, text));
         }
         let dynamic_shared_bytes = shared_memory_bytes;
-        let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
+        let request = LaunchRequest {
+            grid,
+            block,
+            dynamic_shared_bytes,
+            stream,
+            parameters,
+            cooperative,
+            cluster,
+            non_portable_cluster,
+        };
         let asked = AskedLaunch { context, function: &function, request, priority: own.streams.priority(key) };
         let needs = LaunchNeeds { code, own, memory, gpu: &gpus[context.gpu()], detail, effects };
         launches.launch(asked, needs)

@@ -40,6 +40,8 @@ fn launch(stream: u32) -> Call {
         stream,
         parameters: Vec::new(),
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     })
 }
 

@@ -74,7 +74,10 @@ impl ModuleKernels<'_> {
         let dynamic_shared_limit = self.modules.dynamic_shared_limit(&function, info);
         let local_bytes = info.resources.local_bytes;
         let (code, local_bytes) = self.stacks.with_stack(self.stack_bytes, &info.code, local_bytes, self.programs);
+        let clusters = info.resources.clusters;
+        let in_clusters = clusters.required.is_some() || clusters.is_explicit;
         DeviceKernel {
+            refusal: in_clusters.then(|| "clusters of CTAs in launches by kernels are not modelled".into()),
             code,
             parameter_bytes: info.parameter_bytes,
             shared_bytes: info.resources.shared_bytes,

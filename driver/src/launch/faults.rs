@@ -32,9 +32,10 @@ fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
 /// The CUDA error that a kernel's fault becomes.
 fn error_of(cause: &FaultCause) -> CudaError {
     match cause {
-        FaultCause::IllegalAddress { .. } | FaultCause::InvalidImage { .. } | FaultCause::OutsideSurface { .. } => {
-            CudaError::IllegalAddress
-        }
+        FaultCause::IllegalAddress { .. }
+        | FaultCause::AbsentCta { .. }
+        | FaultCause::InvalidImage { .. }
+        | FaultCause::OutsideSurface { .. } => CudaError::IllegalAddress,
         FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
         FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
         FaultCause::AssertionFailed { .. } => CudaError::Assert,

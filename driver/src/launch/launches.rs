@@ -1,5 +1,6 @@
 //! Launches: the request of a program becomes a kernel for the CTA scheduler.
 
+use super::clusters::check_clusters;
 use super::loaded_code::LoadedCode;
 use super::stacks::LargerStacks;
 use super::validation::{LaunchRequest, check_cooperative, check_fits, validate};
@@ -64,7 +65,7 @@ impl Launches {
     pub fn launch(&mut self, asked: AskedLaunch, needs: LaunchNeeds) -> Result<Work, Failure> {
         let AskedLaunch { context, function, request, priority } = asked;
         let LaunchNeeds { code, own, memory, gpu, detail, effects } = needs;
-        let cooperative = request.cooperative;
+        let (cooperative, non_portable_cluster) = (request.cooperative, request.non_portable_cluster);
         let kernel = code.find_kernel(context, function, own, effects)?;
         check_dynamic_shared(function, &kernel, request.dynamic_shared_bytes, own)?;
         let mut launch = validate(&kernel, request, LaunchId(self.next), gpu.compute_capability)?;
@@ -74,6 +75,7 @@ impl Launches {
         launch.detail = detail.of_launch(&launch.name, self.next - 1, &own.ranges);
         launch.is_profiled = own.ranges.is_profiling;
         check_fits(&launch, gpu)?;
+        check_clusters(&launch, &kernel.resources.clusters, gpu, non_portable_cluster)?;
         let stack_bytes = own.context(context).stack_bytes;
         (launch.code, launch.local_bytes) =
             self.larger_stacks.with_stack(stack_bytes, &launch.code, launch.local_bytes, &code.programs);

@@ -1,5 +1,6 @@
 //! Kernels and their launches: the loaded code, the checks of a launch, the contents of a launch, and the meaning of its fault.
 
+pub(crate) mod clusters;
 mod device_kernels;
 pub(crate) mod faults;
 mod launches;

@@ -1,5 +1,6 @@
 //! The checks of a launch before the GPU sees it.
 
+use super::clusters::named_cluster;
 use crate::code::tables::KernelInfo;
 use crate::outcome::Failure;
 use balar_host::CudaError;
@@ -18,6 +19,9 @@ pub(crate) struct LaunchRequest {
     pub stream: u32,
     pub parameters: Vec<u8>,
     pub cooperative: bool,
+    pub cluster: Option<[u32; 3]>,
+    /// Clusters may have more CTAs than the portable number.
+    pub non_portable_cluster: bool,
 }
 
 /// Shared memory that a block can have, bytes (CUDA C++ Programming Guide, table of technical specifications).
@@ -42,6 +46,7 @@ pub(crate) fn validate(
 ) -> Result<KernelLaunch, Failure> {
     let name = &kernel.name;
     let resources = &kernel.resources;
+    let cluster = named_cluster(kernel, &request)?;
     let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, .. } = request;
     let configuration = |text: String| Err((CudaError::InvalidConfiguration, format!("kernel {name}: {text}")));
     let out_of_resources = |text: String| {
@@ -95,6 +100,7 @@ pub(crate) fn validate(
         code: kernel.code.clone(),
         name: Arc::clone(name),
         grid,
+        cluster,
         block,
         dynamic_shared_bytes,
         shared_bytes: shared_bytes as u32,
@@ -171,6 +177,8 @@ mod tests {
             stream: 0,
             parameters: vec![0; 28],
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         };
         change(&mut resources, &mut request);
         let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 28, ..KernelInfo::default() };

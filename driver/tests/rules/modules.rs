@@ -48,6 +48,8 @@ fn launch_of(name: &str, threads: u32, shared_memory_bytes: u32, parameter_bytes
         stream: 0,
         parameters: vec![0; parameter_bytes],
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     }))
 }
 

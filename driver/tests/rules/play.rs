@@ -55,6 +55,8 @@ pub(super) fn launch(stream: u32) -> Call {
         stream,
         parameters: vec![1; 8],
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     })
 }
 
@@ -89,6 +91,7 @@ fn gpu_description() -> GpuDescription {
         memory_bytes: MEMORY,
         memory_clock: None,
         memory_bus_bits: 0,
+        cluster_groups: None,
         l2_bytes: 0,
     }
 }

@@ -40,6 +40,10 @@ pub struct Launch {
     pub parameters: Vec<u8>,
     /// Whether all blocks must run at once, so that they can wait for each other.
     pub cooperative: bool,
+    /// Blocks of a cluster in x, y and z, where the launch says so.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether the program allows clusters of the kernel of more blocks than every GPU with clusters runs.
+    pub non_portable_cluster: bool,
 }
 
 /// A kernel that a module has.
@@ -98,4 +102,8 @@ pub struct FunctionAttributes {
     pub binary_version: u32,
     /// Dynamic shared memory that launches may ask for, bytes.
     pub maximum_dynamic_shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z that it is compiled for, where it is.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether its launches must say the clusters.
+    pub cluster_must_be_set: bool,
 }

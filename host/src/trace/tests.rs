@@ -206,6 +206,8 @@ fn program(window: &HostWindow) -> Program {
         stream: 0,
         parameters: memory.to_le_bytes().to_vec(),
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     };
     let download = |asynchronous| Call::copy_from_device(memory, 16, 7, 0, asynchronous);
     let bytes: Arc<[u8]> = (0..16).collect();

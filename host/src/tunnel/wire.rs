@@ -12,7 +12,7 @@ use std::io;
 /// The first bytes of a connection.
 pub const MAGIC: [u8; 8] = *b"balartun";
 /// Version of the frames. Both ends come from the same build, unless something is mixed up.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Bytes of magic and version.
 pub const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
 /// Bytes of a frame's length.

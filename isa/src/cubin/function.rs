@@ -125,6 +125,10 @@ pub struct Function<'data> {
     pub block_limit: Option<BlockLimit>,
     /// The CTAs of its clusters in each dimension, where it says so (`CTA_PER_CLUSTER`, PTX `.reqnctapercluster`).
     pub cluster: Option<[u32; 3]>,
+    /// Whether its launches must have clusters (`EXPLICIT_CLUSTER`, PTX `.explicitcluster`; where the PTX names the clusters, too).
+    pub needs_cluster: bool,
+    /// CTAs that a cluster of it can have, where it says so (`MAX_CLUSTER_RANK`, PTX `.maxclusterrank`).
+    pub maximum_cluster: Option<u32>,
     /// Its `EXIT` instructions.
     pub exits: Vec<u32>,
     /// Its indirect branches.

@@ -29,6 +29,8 @@ pub(super) const INT_WARP_WIDE_INSTR_OFFSETS: u8 = 0x31;
 pub(super) const INDIRECT_BRANCH_TARGETS: u8 = 0x34;
 pub(super) const CUDA_API_VERSION: u8 = 0x37;
 pub(super) const CTA_PER_CLUSTER: u8 = 0x3d;
+pub(super) const EXPLICIT_CLUSTER: u8 = 0x3e;
+pub(super) const MAX_CLUSTER_RANK: u8 = 0x3f;
 pub(super) const SYSCALL_OFFSETS: u8 = 0x46;
 pub(super) const NUM_BARRIERS: u8 = 0x4c;
 

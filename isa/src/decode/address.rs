@@ -2,10 +2,10 @@
 
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
-use crate::interpreter::access::address::{InRange, InWindow, IsGlobal};
+use crate::interpreter::access::address::{AddressRank, InRange, InWindow, IsGlobal, IsOwnShared, MapAddress};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::{SetPredicate, combine};
-use crate::interpreter::integer::Move;
+use crate::interpreter::integer::{Move, Resize};
 use crate::liveness::Width;
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
@@ -55,9 +55,8 @@ impl Decoder<'_> {
         };
         let (lanes, window) = match instruction.state_space() {
             Some(StateSpace::Global) => (functions::<SetPredicate<IsGlobal>>(), 0),
-            Some(StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster) => {
-                (functions::<SetPredicate<InWindow>>(), SHARED_WINDOW)
-            }
+            Some(StateSpace::Shared | StateSpace::SharedCta) => (functions::<IsOwnShared>(), 0),
+            Some(StateSpace::SharedCluster) => (functions::<SetPredicate<InWindow>>(), SHARED_WINDOW),
             Some(StateSpace::Local) => (functions::<SetPredicate<InWindow>>(), LOCAL_WINDOW),
             Some(StateSpace::Parameter | StateSpace::KernelParameter) => {
                 (functions::<SetPredicate<InWindow>>(), PARAMETER_WINDOW)
@@ -102,23 +101,38 @@ impl Decoder<'_> {
         }
     }
 
-    /// A cluster is one CTA, of rank 0: its shared memory is mapped to itself.
+    /// Addresses in the shared memory of a cluster have the rank of a CTA in them.
     fn cluster_address(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let Some(&data_type) = instruction.types.last() else { return Ok(false) };
         let operand = self.operand(instruction, 1)?;
         let wide = data_type.bits() == 64;
-        let (lanes, source) = match instruction.opcode {
+        let (lanes, source, rank) = match instruction.opcode {
             O::Mapa => {
                 let source = self.source(operand, data_type)?;
-                self.source(self.operand(instruction, 2)?, T::U32)?;
-                (if wide { functions::<Map<Move<u64>>>() } else { functions::<Map<Move<u32>>>() }, source)
+                let rank = self.source(self.operand(instruction, 2)?, T::U32)?;
+                let lanes =
+                    if wide { functions::<Map<MapAddress<u64>>>() } else { functions::<Map<MapAddress<u32>>>() };
+                (lanes, source, rank)
             }
-            _ => (functions::<Map<Move<u32>>>(), self.constant(0, false)),
+            // The rank is in the lower half of a generic address.
+            _ => {
+                let source = self.source(operand, data_type)?;
+                let low = match (wide, source) {
+                    (true, Slot::Register(register)) => {
+                        let low = self.new_register(Width::One);
+                        self.helper(instruction.span, functions::<Map<Resize<u64, u32>>>(), register, low);
+                        Slot::Register(low)
+                    }
+                    (true, _) => return Ok(false),
+                    (false, source) => source,
+                };
+                (functions::<Map<AddressRank>>(), low, Slot::None)
+            }
         };
         self.start(instruction.span, (Pipe::Int, LatencyClass::Integer, CountClass::Integer, 1));
         let last = self.last();
         last.instruction.functions = lanes;
-        last.sources[0] = source;
+        (last.sources[0], last.sources[1]) = (source, rank);
         let to = self.operand(instruction, 0)?;
         self.set_destination(to, if instruction.opcode == O::Mapa { data_type } else { T::U32 })?;
         Ok(true)

@@ -10,7 +10,7 @@ use crate::linkage::{Linkage, address_of};
 use crate::liveness::{Uses, Width, liveness};
 use crate::machine::code::PARAMETERS_AT;
 use crate::operation::*;
-use crate::program::parts::Resources;
+use crate::program::parts::{ClusterNeeds, Resources};
 use crate::program::timing::{ConstantLine, Dependencies, IssueControl, Timing};
 use crate::program::{Calls, Program};
 use crate::ptx::PtxErrorKind;
@@ -78,6 +78,7 @@ pub(super) fn program(
         constants: Vec::new(),
         known_constants: BTreeMap::new(),
         known_rows: BTreeMap::new(),
+        known_shared: BTreeMap::new(),
         known_places: BTreeMap::new(),
         upper_halves: BTreeMap::new(),
         pending: Vec::new(),
@@ -400,6 +401,11 @@ impl Decoder<'_> {
             local_bytes,
             maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),
             required_block: performance.required_threads,
+            clusters: ClusterNeeds {
+                required: performance.required_cluster,
+                is_explicit: performance.explicit_cluster,
+                maximum_size: performance.maximum_cluster_rank,
+            },
         };
         Ok(Program {
             name: (&*self.function.name).into(),
@@ -415,6 +421,7 @@ impl Decoder<'_> {
             shared: Arc::default(),
             calls: output.calls,
             constants: output.constants.into(),
+            shared_addresses: self.known_shared.iter().map(|(&(_, wide), &row)| (row, wide)).collect(),
             machine: None,
             further_dependencies: output.further_dependencies,
             register_rows: rows as u16,

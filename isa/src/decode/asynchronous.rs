@@ -187,6 +187,10 @@ impl Decoder<'_> {
         };
         let (operand, replacement) =
             if expects && returns { (self.constant(1, true), value) } else { (value, self.constant(0, true)) };
+        // An arrival releases unless it says otherwise.
+        if returns && instruction.has(M::SharedCluster) && !instruction.has(M::Relaxed) {
+            self.release(instruction);
+        }
         self.start(instruction.span, cost(instruction));
         self.barrier_access(address, space);
         let last = self.last();

@@ -159,6 +159,7 @@ impl Decoder<'_> {
                 }
             }
         }
+        self.release_to_cluster(instruction);
         self.start(instruction.span, cost(instruction));
         let last = self.last();
         last.sources = sources;

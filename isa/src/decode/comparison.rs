@@ -2,6 +2,7 @@
 
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
+use crate::interpreter::access::address::IsExplicitCluster;
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::*;
 use crate::interpreter::integer::{SelectByFloatSign, SelectBySign};
@@ -254,14 +255,12 @@ impl Decoder<'_> {
         Ok(true)
     }
 
-    /// A predicate that is the same in all lanes.
-    pub(super) fn predicate_constant(&mut self, instruction: &Instruction, value: bool) -> Decoded<bool> {
+    /// `%is_explicit_cluster`
+    pub(super) fn is_explicit_cluster(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let [destination, _] = self.predicate_pair(self.operand(instruction, 0)?)?;
         self.start(instruction.span, cost(instruction));
         let last = self.last();
-        last.instruction.functions = functions::<PredicateLogic>();
-        last.instruction.immediate = combine::NONE;
-        last.instruction.predicate_flips[0] = if value { 0 } else { u32::MAX };
+        last.instruction.functions = functions::<IsExplicitCluster>();
         last.predicate_destinations[0] = destination;
         Ok(true)
     }

@@ -7,10 +7,11 @@ use crate::execution::BarrierKind;
 use crate::interpreter::bodies::{ActiveMask, functions};
 use crate::lanes::LANES;
 use crate::operation::Kind;
+use crate::program::timing::FENCE;
 use crate::ptx::ast::{Instruction, OperandKind, Statement};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
-use crate::ptx::types::ScalarType as T;
+use crate::ptx::types::{ScalarType as T, StateSpace};
 
 /// Barriers of a CTA (PTX ISA, `barrier`: "sixteen barriers numbered 0..15").
 const BARRIERS: u64 = 16;
@@ -84,9 +85,43 @@ impl Decoder<'_> {
         Ok(true)
     }
 
+    /// `barrier.cluster`: an arrival that releases waits for what the thread has written before.
+    fn cluster_barrier(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let arrives = instruction.has(M::Arrive);
+        if arrives == instruction.has(M::Wait) || !instruction.operands.is_empty() {
+            return Ok(false);
+        }
+        if arrives && !instruction.has(M::Relaxed) {
+            self.release(instruction);
+        }
+        self.start(instruction.span, cost(instruction));
+        self.last().instruction.kind = if arrives { Kind::ClusterArrive } else { Kind::ClusterWait };
+        Ok(true)
+    }
+
+    /// Whatever the thread has written is acknowledged before the instruction that follows.
+    pub(super) fn release(&mut self, instruction: &Instruction) {
+        let (pipe, latency, count) = FENCE;
+        self.start(instruction.span, (pipe, latency, count, 1));
+        let last = self.last();
+        last.instruction.kind = Kind::Fence;
+        last.pinned = true;
+    }
+
+    /// As [`Self::release`], before an access that releases what was written to all of a cluster, and may be one to the shared memory of
+    /// another CTA.
+    pub(super) fn release_to_cluster(&mut self, instruction: &Instruction) {
+        let releases = [M::Release, M::AcquireRelease, M::SequentiallyConsistent];
+        let is_remote = instruction.has(M::SharedCluster)
+            || instruction.has(M::Cluster) && instruction.state_space().is_none_or(|space| space != StateSpace::Global);
+        if is_remote && releases.into_iter().any(|release| instruction.has(release)) {
+            self.release(instruction);
+        }
+    }
+
     fn barrier(&mut self, instruction: &Instruction) -> Decoded<bool> {
         if instruction.has(M::Cluster) {
-            return Ok(false);
+            return self.cluster_barrier(instruction);
         }
         if instruction.has(M::Warp) {
             let members = self.source(self.operand(instruction, 0)?, T::B32)?;

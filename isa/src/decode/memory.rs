@@ -60,7 +60,9 @@ impl Decoder<'_> {
                 let Some(base) = self.layout.address(symbol) else {
                     return Err(self.bad(operand, "the address of this symbol is not supported by the simulator"));
                 };
-                (self.constant(base.wrapping_add(address.offset as u64), true), false, 0)
+                let base = base.wrapping_add(address.offset as u64);
+                let is_shared = self.layout.is_shared(symbol);
+                (if is_shared { self.shared_address(base, true) } else { self.constant(base, true) }, false, 0)
             }
         };
         Ok((base, short, offset))
@@ -97,7 +99,7 @@ impl Decoder<'_> {
         Ok(match instruction.state_space() {
             None => None,
             Some(StateSpace::Global) => Some(Space::Global),
-            // A CTA is the only one of its cluster.
+            // An address says whose shared memory of the cluster it is in.
             Some(StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster) => Some(Space::Shared),
             Some(StateSpace::Local) => Some(Space::Local),
             Some(StateSpace::Constant) if matches!(instruction.opcode, O::Ld) => Some(Space::Constant),
@@ -242,6 +244,7 @@ impl Decoder<'_> {
             form.wide[index] = from.bits() == 64;
         }
         form.short_address = short;
+        self.release_to_cluster(instruction);
         self.start(instruction.span, self.access_cost(instruction));
         let last = self.last();
         last.sources = sources;

@@ -114,6 +114,8 @@ struct Decoder<'a> {
     constants: Vec<Row>,
     known_constants: BTreeMap<(u64, bool), u16>,
     known_rows: BTreeMap<[u32; LANES], u16>,
+    /// Constants that are addresses in shared memory, by value and width.
+    known_shared: BTreeMap<(u64, bool), u16>,
     /// First rows of the tables of matrix forms, by the packed form.
     known_places: BTreeMap<u32, u16>,
     pending: Vec<Pending>,
@@ -381,6 +383,8 @@ impl Pending {
             | Kind::Exit
             | Kind::Counter
             | Kind::Barrier(_)
+            | Kind::ClusterArrive
+            | Kind::ClusterWait
             | Kind::Fence
             | Kind::Collective
             | Kind::WarpBarrier

@@ -33,7 +33,7 @@ impl Decoder<'_> {
         if data_type == T::Pred {
             return match source.kind {
                 OperandKind::Special(name) if name.name == SpecialRegisterName::IsExplicitCluster => {
-                    self.predicate_constant(instruction, false)
+                    self.is_explicit_cluster(instruction)
                 }
                 _ => self.predicate_logic(instruction),
             };

@@ -1,9 +1,9 @@
 //! Operands of instructions: registers, immediates, symbols, special registers.
 
 use super::{Decoded, Decoder, Slot};
-use crate::interpreter::bodies::{Map, ThreadIndex, UniformSpecial, UniformSpecialWide, functions};
+use crate::interpreter::bodies::{ClusterSpecial, Map, ThreadIndex, UniformSpecial, UniformSpecialWide, functions};
 use crate::interpreter::integer::{LaneMask, Move, Resize};
-use crate::interpreter::registers::special;
+use crate::interpreter::registers::{cluster, special};
 use crate::lanes::LANES;
 use crate::liveness::Width;
 use crate::operation::operand::Row;
@@ -41,6 +41,22 @@ impl Decoder<'_> {
             }
             row
         });
+        Slot::Constant(row)
+    }
+
+    /// An address in the CTA's shared memory: each rank of a cluster has its own.
+    pub(super) fn shared_address(&mut self, value: u64, wide: bool) -> Slot {
+        if let Some(&row) = self.known_shared.get(&(value, wide)) {
+            return Slot::Constant(row);
+        }
+        let row = self.constants.len() as u16;
+        if wide {
+            let rows: [Row; 2] = bytemuck::cast([value; LANES]);
+            self.constants.extend(rows);
+        } else {
+            self.constants.push(Row([value as u32; LANES]));
+        }
+        self.known_shared.insert((value, wide), row);
         Slot::Constant(row)
     }
 
@@ -89,6 +105,10 @@ impl Decoder<'_> {
                 let register = self.new_register(if wide { Width::Two } else { Width::One });
                 self.frame_address(operand.span, *symbol, *offset, register);
                 Ok(Slot::Register(register))
+            }
+            OperandKind::Symbol { symbol, .. } if self.layout.is_shared(*symbol) && scalar_type.bits() >= 32 => {
+                let value = self.immediate(operand, scalar_type)?;
+                Ok(self.shared_address(value, wide))
             }
             _ => {
                 let value = self.immediate(operand, scalar_type)?;
@@ -197,17 +217,22 @@ impl Decoder<'_> {
             return Ok(());
         }
         let uniform = |place: usize| (functions::<UniformSpecial>(), place as u32);
+        let of_cluster = |place: usize| (functions::<ClusterSpecial>(), place as u32);
         let (lanes, immediate) = match name.name {
             S::ThreadIndex => (functions::<ThreadIndex>(), axis as u32),
             S::ThreadCount => uniform(special::BLOCK + axis),
-            S::CtaIndex | S::ClusterIndex => uniform(special::CTA + axis),
-            S::CtaCount | S::ClusterCount => uniform(special::GRID + axis),
+            S::CtaIndex => uniform(special::CTA + axis),
+            S::CtaCount => uniform(special::GRID + axis),
+            S::ClusterIndex => of_cluster(cluster::INDEX + axis),
+            S::ClusterCount => of_cluster(cluster::INDICES + axis),
             S::SmIndex => uniform(special::SM),
             S::SmCount => uniform(special::SM_COUNT),
             S::WarpIndex => uniform(special::WARP),
             S::WarpCount => uniform(special::WARP_COUNT),
-            S::ClusterCtaIndex | S::ClusterCtaRank => uniform(special::ZERO),
-            S::ClusterCtaCount | S::ClusterCtaRankCount => uniform(special::ONE),
+            S::ClusterCtaIndex => of_cluster(cluster::CTA + axis),
+            S::ClusterCtaRank => of_cluster(cluster::RANK),
+            S::ClusterCtaCount => of_cluster(cluster::CTAS + axis),
+            S::ClusterCtaRankCount => of_cluster(cluster::SIZE),
             S::DynamicSharedSize => uniform(special::DYNAMIC_SHARED),
             S::TotalSharedSize | S::AggregateSharedSize => uniform(special::TOTAL_SHARED),
             S::PerformanceMonitor => uniform(special::ZERO),

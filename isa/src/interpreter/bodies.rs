@@ -132,6 +132,17 @@ impl Body for UniformSpecial {
     }
 }
 
+/// A special register about the CTA's cluster: `immediate` is its place.
+pub(crate) struct ClusterSpecial;
+
+impl Body for ClusterSpecial {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
+        let value = registers.cluster[instruction.immediate as usize];
+        u32::write(registers, instruction.destinations[0], &[value; LANES], mask);
+    }
+}
+
 /// The 64-bit special register at `immediate` and the place after it.
 pub(crate) struct UniformSpecialWide;
 

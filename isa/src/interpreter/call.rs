@@ -1,8 +1,9 @@
 //! Calls, returns, branches by table, and calls of the device runtime.
 
+use super::access::memory::problem;
 use super::bodies::{Body, write_element};
 use super::registers::{Lane, Registers};
-use crate::execution::{AtomicCompletion, Effect, MOST_ARGUMENTS, MemoryProblem, StepContext, SystemCall};
+use crate::execution::{AtomicCompletion, Effect, MOST_ARGUMENTS, StepContext, SystemCall};
 use crate::lanes::{LANES, lanes};
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, Source};
@@ -154,8 +155,7 @@ pub(super) fn system(
     }
     let deferred = match context.memory.system_call(call, mask, &arguments, &mut context.values.accessed) {
         Ok(completion) => completion == AtomicCompletion::Deferred,
-        Err(MemoryProblem::Later) => return Effect::Retry,
-        Err(MemoryProblem::Fault { lane, cause }) => return Effect::Fault { lane, cause },
+        Err(error) => return problem(error),
     };
     if !deferred && !form.is_reduction && form.pairs {
         u64::write_pair(&mut warp.registers, instruction.destinations[0], &context.values.accessed.low, mask);

@@ -22,7 +22,7 @@ pub(crate) mod tensor_sum;
 pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
-use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
+use crate::execution::{BarrierArrival, BarrierKind, CLUSTER_BARRIER, Effect, MemoryAccess, StepContext};
 use crate::lanes::{LANES, lanes};
 use crate::machine::constants::LaunchConstants;
 use crate::operation::operand::SINK_ROW;
@@ -182,6 +182,21 @@ fn step<const VERSION: usize>(
             Effect::Plain
         }
         Kind::Barrier(kind) => arrive_at_barrier(kind, instruction, warp, mask),
+        Kind::ClusterArrive => {
+            warp.control.advance();
+            if mask == 0 { Effect::Plain } else { Effect::ClusterArrive { mask } }
+        }
+        Kind::ClusterWait => {
+            let waiting = if mask == 0 { 0 } else { context.memory.waits_for_cluster(mask) };
+            match waiting {
+                0 => warp.control.advance(),
+                _ => {
+                    let target = ReductionTarget::None;
+                    warp.control.arrive_at_barrier(CLUSTER_BARRIER, BarrierKind::Sync, target, waiting);
+                }
+            }
+            if mask == 0 { Effect::Plain } else { Effect::ClusterWait }
+        }
         Kind::Fence => {
             warp.control.advance();
             if mask == 0 { Effect::Plain } else { Effect::Fence }

@@ -16,6 +16,8 @@ pub(crate) struct Registers {
     pub carry: u32,
     /// Special registers that are the same in all lanes, by `special` index.
     pub special: [u32; special::COUNT],
+    /// Those about the CTA's cluster, by `cluster` index.
+    pub cluster: [u32; cluster::COUNT],
     /// The launch's parameter block.
     pub parameters: Arc<[u8]>,
 }
@@ -39,6 +41,25 @@ pub(crate) mod special {
     /// The number of the warp's first thread in its CTA, which follows from no register of PTX.
     pub const FIRST_THREAD: usize = 21;
     pub const COUNT: usize = 22;
+}
+
+/// Places in [`Registers::cluster`]; those of the first four are three each.
+pub(crate) mod cluster {
+    /// `%clusterid`
+    pub const INDEX: usize = 0;
+    /// `%nclusterid`
+    pub const INDICES: usize = 3;
+    /// `%cluster_ctaid`
+    pub const CTA: usize = 6;
+    /// `%cluster_nctaid`
+    pub const CTAS: usize = 9;
+    /// `%cluster_ctarank`
+    pub const RANK: usize = 12;
+    /// `%cluster_nctarank`
+    pub const SIZE: usize = 13;
+    /// 1 where the launch names its clusters.
+    pub const IS_EXPLICIT: usize = 14;
+    pub const COUNT: usize = 15;
 }
 
 impl Registers {

@@ -2,6 +2,7 @@
 
 use super::code::LaunchWord;
 use super::program::MachineProgram;
+use crate::cluster::{ClusterShape, shared_base};
 use crate::lanes::LANES;
 use crate::operation::operand::Row;
 use crate::program::Program;
@@ -15,6 +16,8 @@ pub struct LaunchFacts<'a> {
     pub block: [u32; 3],
     /// CTAs of the grid in x, y, z.
     pub grid: [u32; 3],
+    /// Its clusters.
+    pub cluster: ClusterShape,
     /// The parameter block.
     pub parameters: &'a [u8],
     /// The device address of a cooperative launch's grid workspace, else 0.
@@ -78,6 +81,31 @@ impl Program {
         LaunchConstants(rows)
     }
 
+    /// The constants of a CTA of this rank in its cluster, where `constants` are those of its launch.
+    pub fn constants_of_rank(&self, constants: &LaunchConstants, rank: u32) -> LaunchConstants {
+        if rank == 0 || self.shared_addresses.is_empty() {
+            return constants.clone();
+        }
+        let mut rows: Arc<[Row]> = Arc::from(&*constants.0);
+        for &(row, wide) in &self.shared_addresses {
+            let (first, base) = (usize::from(row), shared_base(rank));
+            let Some(fresh) = Arc::get_mut(&mut rows) else { break };
+            if wide {
+                let Some(values) = fresh.get_mut(first..first + 2) else { continue };
+                let values: &mut [u64] = bytemuck::cast_slice_mut(values);
+                values.iter_mut().for_each(|value| *value = value.wrapping_add(base));
+            } else if let Some(Row(values)) = fresh.get_mut(first) {
+                values.iter_mut().for_each(|value| *value = value.wrapping_add(base as u32));
+            }
+        }
+        LaunchConstants(rows)
+    }
+
+    /// Does each rank have constants of its own?
+    pub fn has_constants_of_ranks(&self) -> bool {
+        !self.shared_addresses.is_empty()
+    }
+
     /// The words of bank 0 that Hopper has beside those of the architectures before it, or in other places.
     fn bank_0_of_hopper(&self, facts: &LaunchFacts, offset: u32) -> Option<u32> {
         use crate::execution::PARAMETER_WINDOW;
@@ -87,12 +115,13 @@ impl Program {
             0x68 | 0x114 => self.resources.reserved_shared_bytes,
             // `%aggr_smem_size` is the smaller of this word and of `SR_SMEMSZ`.
             0x13c => u32::MAX,
-            // Each CTA is a cluster: whether its kernel says so, CTAs of a cluster and the inverses of them, clusters of the grid, CTAs of a
-            // cluster together.
-            0x140 => 0,
-            0x144 | 0x148 | 0x14c | 0x188 => 1,
-            0x150 | 0x154 | 0x158 => 1f32.to_bits(),
-            0x15c | 0x160 | 0x164 => facts.grid[(offset - 0x15c) as usize / 4],
+            // Whether the launch names its clusters, CTAs of a cluster and the inverses of them, clusters of the grid, CTAs of a cluster
+            // together.
+            0x140 => u32::from(facts.cluster.is_explicit),
+            0x144 | 0x148 | 0x14c => facts.cluster.dimensions[(offset - 0x144) as usize / 4],
+            0x150 | 0x154 | 0x158 => inverse(facts.cluster.dimensions[(offset - 0x150) as usize / 4]).to_bits(),
+            0x15c | 0x160 | 0x164 => facts.cluster.clusters(facts.grid)[(offset - 0x15c) as usize / 4],
+            0x188 => facts.cluster.size(),
             // The generic address of the parameters.
             0x198 | 0x19c => half(PARAMETER_WINDOW, offset == 0x19c),
             _ => return None,
@@ -135,6 +164,13 @@ impl Program {
             _ => 0,
         }
     }
+}
+
+/// The inverse of a number, rounded up: ptxas multiplies an index by it and drops the fraction, which must not fall short of a whole number.
+fn inverse(number: u32) -> f32 {
+    let exact = 1.0 / f64::from(number);
+    let nearest = exact as f32;
+    if f64::from(nearest) < exact { nearest.next_up() } else { nearest }
 }
 
 /// The upper or the lower word of a value.

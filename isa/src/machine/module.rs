@@ -18,7 +18,7 @@ use super::{MAXIMUM_SECTION_BYTES, MachineError, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
 use crate::program::Program;
-use crate::program::parts::{ParameterSlot, Resources};
+use crate::program::parts::{ClusterNeeds, ParameterSlot, Resources};
 use crate::sass;
 use std::sync::Arc;
 
@@ -273,10 +273,6 @@ impl MachineModule {
             let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS_AT:#x}", area.offset);
             return Err(MachineError::Kernel { kernel: name.to_owned(), what });
         }
-        if let Some(cluster) = entry.cluster.filter(|cluster| *cluster != [1; 3]) {
-            let what = format!("clusters of {cluster:?} CTAs, which are not modelled");
-            return Err(MachineError::Kernel { kernel: name.to_owned(), what });
-        }
         let reached = reached_functions(&cubin, entry)?;
         let linker = Linker::new(&cubin, &file.places, addresses, file.first_kernel).of_kernel(entry, &reached);
         make(LinkedKernel { cubin: &cubin, file: number, images: &file.images, entry, reached, linker })
@@ -373,6 +369,11 @@ fn resources(
         required_block: match entry.block_limit {
             Some(BlockLimit::Required(block)) => Some(block),
             _ => None,
+        },
+        clusters: ClusterNeeds {
+            required: entry.cluster,
+            is_explicit: entry.needs_cluster,
+            maximum_size: entry.maximum_cluster,
         },
     })
 }

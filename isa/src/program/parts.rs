@@ -30,6 +30,19 @@ pub struct Resources {
     pub maximum_threads: Option<u32>,
     /// `.reqntid`, where given.
     pub required_block: Option<[u32; 3]>,
+    /// Its needs of clusters.
+    pub clusters: ClusterNeeds,
+}
+
+/// What a kernel says of the clusters of its launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterNeeds {
+    /// CTAs of a cluster in each dimension (`.reqnctapercluster`), where given.
+    pub required: Option<[u32; 3]>,
+    /// A launch must name the clusters, where the kernel does not (`.explicitcluster`).
+    pub is_explicit: bool,
+    /// CTAs that a cluster can have (`.maxclusterrank`), where given.
+    pub maximum_size: Option<u32>,
 }
 
 impl Resources {

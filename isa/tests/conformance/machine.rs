@@ -133,6 +133,7 @@ impl Execution {
             block: [threads, 1, 1],
             grid: [1, 1, 1],
             cta: [0, 0, 0],
+            cluster: Default::default(),
             warp_in_cta,
             sm: 3,
             sm_count: 80,

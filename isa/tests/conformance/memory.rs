@@ -183,8 +183,11 @@ fn forms_of_addresses() {
     let text = "mov.u32 %t1, %tid.x; shl.b32 %t1, %t1, 3; mapa.shared::cluster.u32 %t2, %t1, 0; st.shared::cta.b64 [%t1], $a; \
                 ld.shared::cluster.b64 $d, [%t2]";
     check(text, &[64, 32], 64, &rows, |row| row[0]);
-    check("getctarank.u64 $d, $a", &[64], 32, &product(&[&EDGES]), |_| 0);
-    check("mapa.u64 $d, $a, 0", &[64], 64, &product(&[&EDGES]), |row| row[0]);
+    // The rank is the top byte of the lower half.
+    check("getctarank.u64 $d, $a", &[64], 32, &product(&[&EDGES]), |row| row[0] >> 24 & 0xff);
+    check("getctarank.shared::cluster.u32 $d, $a", &[32], 32, &product(&[&EDGES]), |row| row[0] >> 24 & 0xff);
+    check("mapa.u64 $d, $a, 5", &[64], 64, &product(&[&EDGES]), |row| row[0] & !0xff00_0000 | 5 << 24);
+    check("mapa.shared::cluster.u32 $d, $a, 5", &[32], 32, &product(&[&EDGES]), |row| row[0] & 0xff_ffff | 5 << 24);
 }
 
 const SPACES: [(&str, &str); 8] = [

@@ -97,8 +97,8 @@ fn forms_that_do_not_exist_or_need_more_than_one_cta() {
         "prmt.b64 %rd0, %rd1, %rd2, %r0",
         "redux.sync.add.b32 %r0, %r1, -1",
         "redux.sync.and.u32 %r0, %r1, -1",
-        "barrier.cluster.arrive",
-        "barrier.cluster.wait",
+        "barrier.cluster.arrive.wait",
+        "barrier.cluster.aligned",
     ] {
         let found = problem(instruction).unwrap_or_default();
         // The parser refuses types, the decoder combinations of words; both say where.

@@ -233,12 +233,12 @@ fn changed(image: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn clusters_are_of_one_cta() {
+fn kernels_say_their_clusters() {
     let clusters = module(&[CLUSTERS]).expect("a linked cubin");
-    assert_eq!(
-        clusters.code("of_two", &[]).expect_err("refused").to_string(),
-        "kernel of_two: clusters of [2, 1, 1] CTAs, which are not modelled"
-    );
+    let needs = |kernel| clusters.code(kernel, &[]).expect("the kernel is there").resources.clusters;
+    assert_eq!((needs("of_two").required, needs("of_two").is_explicit), (Some([2, 1, 1]), true));
+    assert_eq!(needs("of_one").required, Some([1; 3]));
+    assert_eq!(needs("of_one").maximum_size, None);
     assert_eq!(clusters.code("of_one", &[]).map(|code| code.resources.reserved_shared_bytes), Ok(1024));
 }
 

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const TRITON: &str = "PASS vector addition\nPASS sums of rows\n";
-const TRITON_PRODUCTS: &str =
-    "PASS product in fp16\nPASS product in bf16\nPASS product in tf32\nPASS attention\n";
+const TRITON_PRODUCTS: &str = "PASS product in fp16\nPASS product in bf16\nPASS product in tf32\nPASS attention\n";
 const CUPY: &str = "PASS RawKernel\nPASS elementwise kernels\nPASS sum\nPASS sort and argsort\n";
 const NUMBA: &str = "PASS vector addition\nPASS reduction in shared memory\nPASS cuda.reduce\n";
 

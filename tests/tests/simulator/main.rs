@@ -2,6 +2,7 @@
 
 mod bad_topologies;
 mod barriers;
+mod clusters;
 mod constants;
 mod detail;
 mod device_runtime;

@@ -32,9 +32,12 @@ impl CtaScheduler {
         for offset in 0..ports {
             // Kernels of few CTAs do not all go to the first SMs.
             let sm = (self.state.first_sm as usize + offset) % ports;
-            let share = kernel.unplaced.div_ceil(left);
+            // Whole clusters; an SM takes one of them in any case.
+            let size = u64::from(kernel.launch.cluster_size());
+            let share = (kernel.unplaced / size).div_ceil(left) * size;
             left -= 1;
-            let room = u64::from(self.sms.slots(sm).saturating_sub(kernel.of_sm[sm]));
+            let room = u64::from(self.sms.slots(sm).saturating_sub(kernel.of_sm[sm])) / size * size;
+            let room = if kernel.of_sm[sm] == 0 { room.max(size) } else { room };
             let count = share.min(room) as u32;
             if count == 0 {
                 continue;

@@ -38,6 +38,15 @@ impl ResidentKernel {
         self.running == 0 && self.unplaced == 0 && self.storing == 0
     }
 
+    /// The number of the next cluster; its CTAs count as placed. Only called while some are unplaced.
+    pub fn take_cluster(&mut self) -> u64 {
+        let size = u64::from(self.launch.cluster_size());
+        let number = (self.launch.cta_count() - self.unplaced) / size;
+        self.unplaced = self.unplaced.saturating_sub(size);
+        self.running += size;
+        number
+    }
+
     /// The next CTA's place in the grid, x fastest. Only called while some are unplaced.
     pub fn take_cta(&mut self) -> [u32; 3] {
         let cta = self.next_cta;

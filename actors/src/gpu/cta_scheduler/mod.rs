@@ -3,7 +3,8 @@
 //! Launches of one queue (a stream, or a chain of a graph) run one after another; launches of different queues run together, up to a limit.
 //! The CTAs of kernels of higher priority are placed first, and among equal priorities the CTAs of the oldest kernel; younger ones fill the
 //! remaining room, but no SM that has to become empty for the carve-out of an older one (`room.rs`). A CTA goes to the SM with the most
-//! free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+//! free warps, so a small grid spreads over all SMs before any of them gets its second CTA. A cluster of CTAs is placed as a whole, on SMs
+//! of one GPC, when there is room for all of it.
 //!
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
@@ -30,7 +31,8 @@ use crate::engine::{
     CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch,
     restore_state, save_state,
 };
-use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
+use balar_protocol::cluster::{ClusterPlace, MAXIMUM_CLUSTER};
+use balar_protocol::cta::{CtaCluster, CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink, Unreported};
@@ -154,6 +156,12 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     problems.into_result()?;
     let command = context.required_port("command")?;
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
+    let groups = context.surroundings.gpu(context.part).and_then(|(_, gpu)| gpu.cluster_groups.clone());
+    if let Some(groups) = groups {
+        let number = |(_, port)| context.ports.peer(port).map_or(0, |peer| peer.index() as u16);
+        let numbers = context.ports.row("sm").map(number).collect();
+        scheduler.sms = scheduler.sms.with_network(numbers, &groups);
+    }
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);
     scheduler.ended = context.surroundings.watches_launches.then(Vec::new);
     scheduler.timeline = SchedulerTimeline::of(context);
@@ -313,10 +321,11 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        if !self.sms.has_room_when_empty(&CtaNeeds::of_cta(&launch)) || launch.cta_count() == 0 {
+        if !self.has_room_when_empty(&launch) || launch.cta_count() == 0 {
             let cause = FaultCause::Unsupported(format!(
-                "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
+                "launch configuration: a cluster of {} CTAs of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
                  fits no SM of {}",
+                launch.cluster_size(),
                 launch.threads_per_cta(),
                 launch.registers_per_thread,
                 launch.shared_bytes,
@@ -341,6 +350,16 @@ impl CtaScheduler {
         queue.waiting.push_back((number, launch));
         self.take_turns(now);
         self.fill_residency(now);
+    }
+
+    /// Would the SMs run a cluster of a launch, most often one CTA, if they ran nothing else? Its clusters fill the grid.
+    fn has_room_when_empty(&self, launch: &KernelLaunch) -> bool {
+        let (needs, size) = (CtaNeeds::of_cta(launch), launch.cluster_size());
+        let divides = (0..3).all(|axis| launch.grid[axis].is_multiple_of(launch.cluster_dimensions()[axis]));
+        match size {
+            1 => self.sms.has_room_when_empty(&needs),
+            _ => size <= MAXIMUM_CLUSTER && divides && self.sms.has_room_for_cluster(&needs, size),
+        }
     }
 
     /// A CTA has ended on the SM at `port`.
@@ -505,26 +524,41 @@ impl CtaScheduler {
             }
             let preference = CarveOutPreference::of(&kernel.launch);
             let wanted = WantedPlace { needs: kernel.cta_needs, preference };
-            let Some(place) = self.sms.place(kernel.launch.id, &wanted, &self.before) else {
-                self.before.push(wanted);
-                continue;
-            };
-            let cta = kernel.take_cta();
-            if let Some(timeline) = &self.timeline {
-                timeline.lock().ctas_change(now, 1, &kernel.launch);
+            let (id, size) = (kernel.launch.id, kernel.launch.cluster_size());
+            if size > 1 {
+                let Some(places) = self.sms.place_cluster(id, &wanted, &self.before, size) else {
+                    // Younger kernels leave it the room that it waits for: no end of one CTA makes enough.
+                    break;
+                };
+                let number = kernel.take_cluster();
+                let members: Arc<[ClusterPlace]> = places.iter().map(|(_, member)| *member).collect();
+                for (rank, (place, _)) in (0..size).zip(places) {
+                    let cluster = Some(CtaCluster { number, rank: rank as u8, members: Arc::clone(&members) });
+                    let cta = kernel.launch.cta_of_cluster(number, rank);
+                    send_cta(&kernel.launch, (cta, cluster), place, now, out);
+                }
+            } else {
+                let Some(place) = self.sms.place(id, &wanted, &self.before) else {
+                    self.before.push(wanted);
+                    continue;
+                };
+                let cta = kernel.take_cta();
+                send_cta(&kernel.launch, (cta, None), place, now, out);
             }
-            let CtaPlace { port, slot, sub_cores, carve_out } = place;
-            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot, sub_cores, carve_out };
-            out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
-            self.state.counters.ctas_launched += 1;
-            self.progress.timed_cta_begins(&kernel.launch.name);
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().ctas_change(now, i64::from(size), &kernel.launch);
+            }
+            self.state.counters.ctas_launched += u64::from(size);
+            (0..size).for_each(|_| self.progress.timed_cta_begins(&kernel.launch.name));
             if cycle > self.state.placement_cycle {
                 self.state.placement_cycle = cycle;
                 self.state.placed_in_cycle = 0;
             }
-            self.state.placed_in_cycle += 1;
-            if self.state.placed_in_cycle == self.ctas_per_cycle {
-                self.state.placement_cycle = cycle + 1;
+            // The CTAs of a cluster come at one time, and take that of as many.
+            self.state.placed_in_cycle += size;
+            let cycles = self.state.placed_in_cycle / self.ctas_per_cycle;
+            if cycles > 0 {
+                self.state.placement_cycle = cycle + u64::from(cycles);
                 self.state.placed_in_cycle = 0;
             }
             return;
@@ -555,6 +589,19 @@ impl CtaScheduler {
             payload => payload.unexpected(if message.port == self.command { "command" } else { "sm[*]" }),
         }
     }
+}
+
+/// Sends a CTA to its place.
+fn send_cta(
+    launch: &Arc<KernelLaunch>,
+    (cta, cluster): ([u32; 3], Option<CtaCluster>),
+    place: CtaPlace,
+    now: SimTime,
+    out: &mut Outbox,
+) {
+    let CtaPlace { port, slot, sub_cores, carve_out } = place;
+    let launch = CtaLaunch { launch: Arc::clone(launch), cta, slot, sub_cores, carve_out, cluster };
+    out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
 }
 
 /// The next event, in the order of events at the same time.

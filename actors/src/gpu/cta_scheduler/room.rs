@@ -20,7 +20,7 @@ use balar_protocol::{MAXIMUM_REGISTER_FILES, MAXIMUM_SUB_CORES};
 use serde::{Deserialize, Serialize};
 
 /// What an SM has left.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
     threads: u32,
     ctas: u32,

@@ -2,6 +2,7 @@
 
 use super::room::{Room, Taken};
 use crate::catalogue::{CtaNeeds, SmCapability};
+use balar_protocol::cluster::ClusterPlace;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::{CarveOutPreference, PortId};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,15 @@ pub(super) struct CtaPlace {
     pub carve_out: u32,
 }
 
+/// The numbers of the bits of a word.
+fn members(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = (word != 0).then(|| word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        next
+    })
+}
+
 /// Does an SM with this room take a CTA now that is wanted there, after launches that wait?
 fn takes(sm: &SmCapability, room: &Room, wanted: &WantedPlace, before: &[WantedPlace]) -> bool {
     // An SM that a launch never fits on does not become empty for it.
@@ -69,6 +79,9 @@ pub(super) struct SmMap {
     ports: Vec<PortId>,
     /// All that each has.
     provides: Vec<SmCapability>,
+    /// The number of each at the network between SMs, and the groups of SMs within which a cluster is placed.
+    numbers: Vec<u16>,
+    groups: Vec<Vec<usize>>,
     pub state: SmMapState,
 }
 
@@ -84,7 +97,104 @@ impl SmMap {
                 slots: vec![(LaunchId(0), Taken::default()); slots as usize],
             }
         };
-        SmMap { state: SmMapState { sms: provides.iter().map(state).collect(), next: 0 }, ports, provides }
+        let sms = provides.iter().map(state).collect();
+        SmMap { state: SmMapState { sms, next: 0 }, ports, provides, numbers: Vec::new(), groups: Vec::new() }
+    }
+
+    /// A network joins the SMs, which have these numbers there, and groups of so many of them, in the order of the numbers.
+    pub fn with_network(mut self, numbers: Vec<u16>, groups: &[u32]) -> SmMap {
+        let mut first = 0;
+        for &sms in groups {
+            let range = first..first + sms;
+            let members = (0..numbers.len()).filter(|&sm| range.contains(&u32::from(numbers[sm])));
+            self.groups.push(members.collect());
+            first += sms;
+        }
+        self.numbers = numbers;
+        self
+    }
+
+    /// Does a group of SMs that run nothing else have room for a cluster of so many such CTAs?
+    pub fn has_room_for_cluster(&self, wanted: &CtaNeeds, size: u32) -> bool {
+        let slots = |sm: &usize| self.state.sms[*sm].slots.len() as u32;
+        let room = |sm: &usize| u64::from(self.provides[*sm].room_for(wanted).min(slots(sm)));
+        self.groups.iter().any(|group| group.iter().map(room).sum::<u64>() >= u64::from(size))
+    }
+
+    /// Takes slots for a cluster of so many CTAs of `launch`, all in one group of SMs, the one with the most free warps that has room, and
+    /// on as many SMs as there are: gives their places and those of the network, by rank. `None` where it fits nowhere as a whole.
+    pub fn place_cluster(
+        &mut self,
+        launch: LaunchId,
+        wanted: &WantedPlace,
+        before: &[WantedPlace],
+        size: u32,
+    ) -> Option<Vec<(CtaPlace, ClusterPlace)>> {
+        let mut groups: Vec<(u32, usize)> = self
+            .groups
+            .iter()
+            .zip(0..)
+            .map(|(group, number)| {
+                let free: u32 = group.iter().map(|&sm| self.state.sms[sm].free.warps()).sum();
+                (u32::MAX - free, number)
+            })
+            .collect();
+        groups.sort_unstable();
+        groups.into_iter().find_map(|(_, group)| self.place_in_group(launch, wanted, before, (group, size)))
+    }
+
+    fn place_in_group(
+        &mut self,
+        launch: LaunchId,
+        wanted: &WantedPlace,
+        before: &[WantedPlace],
+        (group, size): (usize, u32),
+    ) -> Option<Vec<(CtaPlace, ClusterPlace)>> {
+        let SmMap { ports, provides, numbers, groups, state: SmMapState { sms, next } } = self;
+        let group = &groups[group];
+        let next_before = *next;
+        let first = group.partition_point(|&sm| sm < *next as usize);
+        // SMs before they were changed, and how many CTAs of the cluster each of the group has.
+        let mut changed: Vec<(usize, Room, u64)> = Vec::new();
+        let mut taken: Vec<u32> = vec![0; group.len()];
+        let mut places = Vec::with_capacity(size as usize);
+        for _ in 0..size {
+            let order = (first..group.len()).chain(0..first);
+            let candidates = order.filter(|&member| {
+                let sm = &sms[group[member]];
+                sm.free_slots != 0 && takes(&provides[group[member]], &sm.free, wanted, before)
+            });
+            let best = candidates.min_by_key(|&member| (taken[member], u32::MAX - sms[group[member]].free.warps()));
+            let Some(member) = best else { break };
+            let index = group[member];
+            let sm = &mut sms[index];
+            if taken[member] == 0 {
+                changed.push((index, sm.free.clone(), sm.free_slots));
+            }
+            taken[member] += 1;
+            let slot = sm.free_slots.trailing_zeros();
+            sm.free_slots &= sm.free_slots - 1;
+            let provided = &provides[index];
+            let (of_cta, sub_cores) = sm.free.take(&provided.resources, &wanted.needs, wanted.carve_out_on(provided));
+            sm.slots[slot as usize] = (launch, of_cta);
+            let carve_out = sm.free.carve_out();
+            let place = CtaPlace { port: ports[index], slot: slot as u16, sub_cores, carve_out };
+            places.push((place, ClusterPlace { sm: numbers[index], slot: slot as u16 }));
+            *next = if index + 1 == ports.len() { 0 } else { index as u32 + 1 };
+        }
+        let is_placed = places.len() == size as usize;
+        if !is_placed {
+            // As if nothing had been tried.
+            *next = next_before;
+            for (index, free, free_slots) in changed {
+                let sm = &mut sms[index];
+                for slot in members(free_slots & !sm.free_slots) {
+                    sm.slots[slot] = (LaunchId(0), Taken::default());
+                }
+                (sm.free, sm.free_slots) = (free, free_slots);
+            }
+        }
+        is_placed.then_some(places)
     }
 
     /// Does an SM that runs nothing else have room for such a CTA?

@@ -9,6 +9,7 @@ use balar_protocol::cuda::LaunchId;
 use balar_protocol::{Detail, ProcessId};
 
 mod carve_outs;
+mod clusters;
 mod device_launches;
 
 const COMMAND: PortId = PortId(0);
@@ -41,6 +42,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         code: Default::default(),
         name: format!("kernel{id}").into(),
         grid: [ctas, 1, 1],
+        cluster: None,
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,

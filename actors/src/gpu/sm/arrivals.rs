@@ -25,17 +25,25 @@ impl<P: Profile> Sm<P> {
     /// The scheduler has placed a CTA here.
     fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
-        let &CtaLaunch { ref launch, cta, slot, ref sub_cores, carve_out } = command;
+        let &CtaLaunch { ref launch, cta, slot, ref sub_cores, carve_out, ref cluster } = command;
+        let cluster = cluster.as_ref();
         if let Some(timeline) = &mut self.wiring.timeline {
             timeline.begins(command, cycle);
         }
-        let Some(program) = launch.code.program::<Program>() else {
-            let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
-            let fault = KernelFault::of(launch, cta, [0; 3], cause, String::new());
-            self.state.warps.place_without_code(launch, slot, cta);
-            self.state.warps.begin(0, cycle);
-            self.end_cta(usize::from(slot), Some(fault), cycle, step.out);
-            return;
+        let refusal = cluster.and_then(|_| self.refusal_of_clusters());
+        let program = launch
+            .code
+            .program::<Program>()
+            .ok_or_else(|| FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name)));
+        let program = match program.and_then(|program| refusal.map_or(Ok(program), Err)) {
+            Ok(program) => program,
+            Err(cause) => {
+                let fault = KernelFault::of(launch, cta, [0; 3], cause, "its beginning".to_owned());
+                self.state.warps.place_without_code(launch, slot, (cta, cluster));
+                self.state.warps.begin(0, cycle);
+                self.end_cta(usize::from(slot), Some(fault), cycle, step.out);
+                return;
+            }
         };
         if let Some(origin) = launch.origin.as_ref().filter(|_| cta == [0; 3]) {
             self.writer.launch_begun(step.now.time(), launch.context, origin.buffer);
@@ -67,6 +75,7 @@ impl<P: Profile> Sm<P> {
                 let facts = LaunchFacts {
                     block: launch.block,
                     grid: launch.grid,
+                    cluster: launch.cluster.into(),
                     parameters: &launch.parameters,
                     grid_workspace: launch.grid_workspace,
                     dynamic_shared_bytes: launch.dynamic_shared_bytes,
@@ -76,7 +85,7 @@ impl<P: Profile> Sm<P> {
                 program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
             }
         };
-        let warps = self.state.warps.place(launch, &program, (place, sub_cores), cta, constants);
+        let warps = self.state.warps.place(launch, &program, (place, sub_cores), (cta, cluster), constants);
         self.state.warps.begin(warps, cycle);
         for warp in members(warps) {
             self.schedule(warp, cycle + self.specification.cta_start_latency, step);
@@ -131,10 +140,14 @@ impl<P: Profile> Sm<P> {
                 if let Some(timeline) = &mut self.wiring.timeline {
                     self.state.warps.ctas_of(*launch).for_each(|cta| timeline.ends(cta as u16, cycle));
                 }
+                for cta in self.state.warps.ctas_of(*launch).collect::<Vec<_>>() {
+                    self.leave_cluster(cta, cycle, step.out);
+                }
                 self.state.warps.abort(*launch, cycle);
                 self.state.functional.abort(*launch);
             }
             Payload::Cta(CtaMessage::Functional(ctas)) => self.functional_received(ctas, cycle),
+            Payload::Cluster(message) => self.cluster_received(message, step),
             Payload::Translation(message) => {
                 self.state.pipe.translated(message, cycle, &self.wiring.ports, step.out);
             }
@@ -207,7 +220,7 @@ impl<P: Profile> Sm<P> {
 
     /// The answer for an instruction has come: its results can be read from `ready` on, and with them those of later reads of textures
     /// that waited for it.
-    fn results_arrived(&mut self, warp: usize, pc: u32, ready: u64) {
+    pub(super) fn results_arrived(&mut self, warp: usize, pc: u32, ready: u64) {
         if !self.state.warps.context(warp).image_reads.answered(pc, ready) {
             self.results_come(warp, pc, Ready::at(ready, Stall::LongScoreboard));
             return;
@@ -234,7 +247,7 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    fn acknowledged(&mut self, warp: usize, generation: u32, step: &mut Step) {
+    pub(super) fn acknowledged(&mut self, warp: usize, generation: u32, step: &mut Step) {
         let cycle = step.now.cycle;
         match self.state.warps.acknowledged(warp, generation) {
             Acknowledged::LastOfWarp => match self.state.warps.warp(warp).status {
@@ -283,7 +296,7 @@ impl<P: Profile> Sm<P> {
                     wrong_frees.extend(result.first_zero().map(|(lane, address)| (result.token, lane, address)));
                 } else {
                     let (program, state, _) = warps.context(warp).parts();
-                    state.write_atomic_result(program, pc, &result.values(), result.mask);
+                    state.write_deferred_result(program, pc, &result.values(), result.mask);
                 }
                 if result.kind == LoggedKind::LaunchBuffer {
                     let (slot, _, cta) = warps.all_of(warp);

@@ -9,12 +9,15 @@ use super::counters::Stall;
 use super::memory_pipe::{Owner, Purpose};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
+use super::warps::cluster::Sent;
 use super::warps::copies::complete;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use crate::slab::Slab;
 use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, MemoryAccess, Space};
 use balar_isa::program::lanes;
+use balar_protocol::Payload;
+use balar_protocol::cluster::{ClusterMessage, ClusterPlace};
 use balar_protocol::cuda::FaultCause;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -34,6 +37,8 @@ struct UnderWay {
     start: u64,
     /// The accesses that it has not made.
     accesses: VecDeque<MemoryAccess>,
+    /// What it sends to other CTAs of the cluster when it is done.
+    sent: Option<Sent>,
 }
 
 /// The state of the unit.
@@ -99,6 +104,7 @@ impl<P: Profile> Sm<P> {
             launch: cta.launch.as_ref().map_or(0, |launch| launch.id.0),
             start: cycle + self.specification.bulk_copy_latency,
             accesses,
+            sent: self.execution.sent.take(),
         });
         bulk.queue.push_back(number);
         bulk.under_way.push(number);
@@ -150,7 +156,7 @@ impl<P: Profile> Sm<P> {
     /// A copy is done.
     pub(super) fn bulk_copy_done(&mut self, number: u32, step: &mut Step) {
         let cycle = step.now.cycle;
-        let UnderWay { warp, generation, copy, group, .. } = self.state.bulk.copies.remove(number);
+        let UnderWay { warp, generation, copy, group, sent, .. } = self.state.bulk.copies.remove(number);
         self.state.bulk.under_way.retain(|other| *other != number);
         let warp = usize::from(warp);
         let warps = &mut self.state.warps;
@@ -158,9 +164,16 @@ impl<P: Profile> Sm<P> {
             return;
         }
         let ready = cycle + self.specification.pipe.fill_latency();
+        let (slot, _, cta) = warps.all_of(warp);
         if let BulkEnd::Barrier { address } = copy.end {
-            let (_, _, cta) = warps.all_of(warp);
             complete(&mut cta.shared, address, copy.bytes);
+        }
+        if let (Some(sent), Some(port), Some(launch)) = (sent, self.wiring.cluster, &cta.launch) {
+            let from = ClusterPlace { sm: self.wiring.index as u16, slot: slot.cta };
+            let at = self.wiring.ports.clock.time_of(cycle);
+            for message in sent.messages(&cta.cluster, launch.id, from) {
+                step.out.send(port, at, Payload::Cluster(ClusterMessage::Bulk(message)));
+            }
         }
         warps.bulk_copy_arrived(warp, (copy.end == BulkEnd::Group).then_some(group), ready);
         let status = warps.warp(warp).status;

@@ -200,6 +200,14 @@ impl<P: Profile> Sm<P> {
                     }
                 }
             }
+            Effect::ClusterArrive { mask } => {
+                self.no_results(warp, pc, cycle);
+                self.arrive_at_cluster(warp, mask, step);
+            }
+            Effect::ClusterWait => {
+                self.no_results(warp, pc, cycle);
+                self.state.warps.warp_mut(warp).stall = Stall::Barrier;
+            }
             Effect::Fence => {
                 if self.state.warps.warp(warp).outstanding > 0 {
                     self.state.warps.wait(warp, Status::Fence, Stall::Membar, cycle + 1);
@@ -211,6 +219,7 @@ impl<P: Profile> Sm<P> {
                 let cta = self.state.warps.cta_of(warp);
                 let has_ended = self.state.warps.context(warp).state().is_finished();
                 self.state.warps.cta(cta).exit(mask.count_ones(), has_ended);
+                self.exit_of_cluster(warp, mask, step);
                 let mut barrier = 0;
                 while let Some(completion) = self.state.warps.cta(cta).next_completion(barrier) {
                     barrier = completion.barrier + 1;
@@ -286,6 +295,9 @@ impl<P: Profile> Sm<P> {
             self.access_constants(warp, pc, mask == 0, step);
             return;
         }
+        if let Some(pc) = self.execution.remote.take() {
+            return self.access_elsewhere(warp, pc, step);
+        }
         if mask == 0 {
             let ready = self.enter_pipe_empty(warp, space, cycle);
             self.set_results_in_order(warp, pc, ready);
@@ -324,7 +336,7 @@ impl<P: Profile> Sm<P> {
     }
 
     /// As [`Self::set_results`], where reads of textures and surfaces by machine code wait for those before them.
-    fn set_results_in_order(&mut self, warp: usize, pc: u32, ready: Ready) {
+    pub(super) fn set_results_in_order(&mut self, warp: usize, pc: u32, ready: Ready) {
         let context = self.state.warps.context(warp);
         if !context.program().is_machine_image_read(pc) {
             self.set_results(warp, pc, ready);

@@ -1,9 +1,11 @@
 //! The meaning of a warp's next instruction: values, which are computed when it issues.
 
 use super::lane_memory::{Caller, OwnWrites, RecentRanges, SmMemory};
+use super::warps::cluster::Sent;
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
+use balar_isa::cluster::shared_base;
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
 use balar_isa::interpreter::{
     PlainFunction, RunFunction, StepFunction, Tally, plain_function, run_function, step_function,
@@ -58,7 +60,12 @@ pub struct Execution {
     pub access: MemoryAccess,
     /// Accesses of the same instruction beyond it.
     pub further: Vec<MemoryAccess>,
-    values: Box<AccessValues>,
+    /// The values of that access.
+    pub values: Box<AccessValues>,
+    /// Where it is one to the shared memory of other CTAs, which is still to be made: the place of its instruction.
+    pub remote: Option<u32>,
+    /// What the copy of the last step sends to other CTAs of the cluster.
+    pub sent: Option<Sent>,
     /// For a step that has to be repeated: the token of the atomic that it waits for.
     pub blocked_by: u32,
 }
@@ -73,6 +80,8 @@ impl Execution {
             access: MemoryAccess::default(),
             further: Vec::new(),
             values: Box::default(),
+            remote: None,
+            sent: None,
             blocked_by: 0,
         }
     }
@@ -112,6 +121,10 @@ impl Execution {
             log: values.log,
             time: values.time,
             shared: &mut cta.shared,
+            shared_base: shared_base(cta.cluster.rank()),
+            cluster: &cta.cluster,
+            remote: &mut self.remote,
+            sent: &mut self.sent,
             local,
             local_bytes: program.resources().local_bytes as usize,
             recent: values.recent,

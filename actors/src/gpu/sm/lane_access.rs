@@ -1,13 +1,16 @@
 //! The effects of a warp's instructions on memory: loads, stores, atomics and calls of the device runtime.
 
 use super::lane_memory::{OwnWrites, SmMemory};
+use super::warps::cluster::Sent;
 use crate::memory::{AccessPattern, read_lanes, read_slice};
+use balar_isa::cluster::shared_base;
 use balar_isa::execution::{
     AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space, SystemArguments,
     SystemCall,
 };
-use balar_isa::program::lanes;
+use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
+use balar_protocol::cuda::FaultCause;
 
 impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
@@ -18,7 +21,7 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
             return self.log.lay_over(access, pattern, values).map_err(|token| self.wait_for(token));
         }
         if access.space == Space::Shared {
-            read_slice(self.shared, 0, access, pattern, values, |address, _| {
+            read_slice(self.shared, self.shared_base, access, pattern, values, |address, _| {
                 unreachable!("{address:#x} was found to be in shared memory");
             });
             return Ok(());
@@ -64,6 +67,28 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
             old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
+    }
+
+    fn remote(&mut self, access: &MemoryAccess, pc: u32, _: &LaneValues, _: &LaneValues) -> Result<(), MemoryProblem> {
+        self.check_remote(access)?;
+        // The values stay where they are until the step has ended.
+        *self.remote = Some(pc);
+        Ok(())
+    }
+
+    fn send(&mut self, ranks: u16, offset: u32, barrier: u32, bytes: &[u8]) -> Result<(), MemoryProblem> {
+        let size = self.cluster.size();
+        let address = |rank: u32| shared_base(rank) + u64::from(offset);
+        if let Some(rank) = lanes(ranks.into()).map(|rank: usize| rank as u32).find(|rank| *rank >= size) {
+            let cause = FaultCause::AbsentCta { rank, address: address(rank) };
+            return Err(MemoryProblem::Fault { lane: 0, cause });
+        }
+        *self.sent = Some(Sent { ranks, offset, barrier, data: bytes.into() });
+        Ok(())
+    }
+
+    fn waits_for_cluster(&mut self, mask: u32) -> u32 {
+        self.cluster.waiting(self.caller.first_thread / LANES as u32, mask)
     }
 
     fn image(&mut self, handle: u64) -> Option<Image> {

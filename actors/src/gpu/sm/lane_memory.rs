@@ -1,7 +1,9 @@
 //! Values: the reads and writes of an SM's warps.
 
+use super::warps::cluster::{ClusterSlot, Sent};
 use super::warps::device_runtime::DeviceRuntime;
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
+use balar_isa::cluster::{OFFSET_BITS, rank_of};
 use balar_isa::execution::{AccessKind, AtomicFunction, LaneValues, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, KernelLaunch};
@@ -116,6 +118,14 @@ pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     pub time: SimTime,
     /// The CTA's shared memory.
     pub shared: &'a mut [u8],
+    /// The address of its first byte: the CTA's rank in its cluster says it.
+    pub shared_base: u64,
+    /// The CTA in its cluster.
+    pub cluster: &'a ClusterSlot,
+    /// Where the step begins an access to the shared memory of other CTAs: the place of its instruction.
+    pub remote: &'a mut Option<u32>,
+    /// What the step's copy sends to other CTAs.
+    pub sent: &'a mut Option<Sent>,
     /// The warp's local memory as far as it has been used; see [`local_place`].
     pub local: &'a mut Vec<u8>,
     /// Bytes of local memory of a lane.
@@ -282,7 +292,7 @@ impl<L: OwnWrites> SmMemory<'_, L> {
         let (start, end) = match access.space {
             // Constant banks lie in device memory, too: the front end gives their device addresses.
             Space::Global | Space::Constant => self.recent.latest(),
-            Space::Shared => (0, self.shared.len() as u64),
+            Space::Shared => (self.shared_base, self.shared_base + self.shared.len() as u64),
             Space::Local => (0, self.local_bytes as u64),
             // The front end reads parameters itself.
             Space::Parameter => (0, 0),
@@ -311,7 +321,36 @@ impl<L: OwnWrites> SmMemory<'_, L> {
                 return Ok(());
             }
         }
+        if access.space == Space::Shared && self.cluster.size() > 1 {
+            let own = self.cluster.rank();
+            let other = |lane: &usize| rank_of(access.addresses[*lane]) != own;
+            let remote = lanes(access.mask).filter(other).fold(0, |remote, lane| remote | 1 << lane);
+            if remote != 0 {
+                return Err(MemoryProblem::Elsewhere { lanes: remote });
+            }
+        }
         self.check_lanes(access, range)
+    }
+
+    /// Is an access to the shared memory of other CTAs of the cluster aligned, and inside?
+    pub(super) fn check_remote(&self, access: &MemoryAccess) -> Result<(), MemoryProblem> {
+        let bytes = u64::from(access.bytes);
+        for lane in lanes(access.mask) {
+            let address = access.addresses[lane];
+            let (name, space) = (name(access.kind), FaultSpace::Shared);
+            let offset = address & OFFSET_BITS;
+            let cause = if address & (bytes - 1) != 0 {
+                FaultCause::MisalignedAddress { address, bytes: bytes as u32, access: name, space }
+            } else if rank_of(address) >= self.cluster.size() {
+                FaultCause::AbsentCta { rank: rank_of(address), address }
+            } else if offset + bytes > self.shared.len() as u64 {
+                FaultCause::IllegalAddress { address, bytes: bytes as u32, access: name, space }
+            } else {
+                continue;
+            };
+            return Err(MemoryProblem::Fault { lane: lane as u8, cause });
+        }
+        Ok(())
     }
 
     /// As [`Self::check`], lane by lane, where not all lanes are in this range of bytes, or not all are aligned.
@@ -373,6 +412,7 @@ impl<L: OwnWrites> SmMemory<'_, L> {
             }
             _ => &mut *self.shared,
         };
+        let address = address - self.shared_base as usize;
         &mut memory[address..address + usize::from(access.bytes)]
     }
 }
@@ -413,6 +453,7 @@ mod tests {
         let view = device.view();
         let (mut recent, mut further, mut local, mut shared) =
             (RecentRanges::default(), Vec::new(), Vec::new(), vec![0; 512]);
+        let (cluster, mut remote, mut sent) = (ClusterSlot::default(), None, None);
         let mut runtime = DeviceRuntime::default();
         let mut memory = SmMemory {
             view: &view,
@@ -420,6 +461,10 @@ mod tests {
             log: &mut log,
             time: SimTime(0),
             shared: &mut shared,
+            shared_base: 0,
+            cluster: &cluster,
+            remote: &mut remote,
+            sent: &mut sent,
             local: &mut local,
             local_bytes: SHARED_BYTES as usize,
             recent: &mut recent,

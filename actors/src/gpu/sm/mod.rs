@@ -24,6 +24,8 @@
 //! it: the page table is looked up when a walk ends, so that a page that was unmapped meanwhile faults. A fault is a matter of time alone:
 //! the request waits in the GMMU until the driver lets it go on, or has all requests tried again.
 //!
+//! CTAs of a cluster reach the shared memory of each other through a network between SMs (`remote`, `remote_access`).
+//!
 //! Where a run asks for it, each charge of a cycle goes to an instruction as well (`profile.rs`). An SM that does so is another type than
 //! one that does not, so that the latter pays nothing. SMs put their counts into one place (`catalogue/instruction_profile.rs`), as sums.
 //!
@@ -48,6 +50,8 @@ mod multiprocessor;
 mod parameters;
 mod profile;
 mod progress;
+mod remote;
+mod remote_access;
 mod runtime;
 mod serde_array;
 mod timeline;
@@ -94,6 +98,14 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             indexed: false,
             required: false,
             meaning: "pages that miss in the SM's TLBs",
+        },
+        PortDefinition {
+            name: "cluster",
+            protocol: Protocol::Cluster,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "the network to other SMs, for clusters of CTAs",
         },
     ],
     counters: &COUNTERS,

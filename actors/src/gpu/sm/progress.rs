@@ -13,6 +13,7 @@ use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
 use super::profile::Profile;
+use super::remote::RemoteWait;
 use super::timeline::SmTimeline;
 use super::warps::Warps;
 use super::warps::cta::Completion;
@@ -25,9 +26,11 @@ use crate::engine::{Gauge, Outbox};
 use crate::gpu::CachesBetweenKernels;
 use crate::gpu::gauges::WARP_INSTRUCTIONS;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
+use crate::slab::Slab;
 use balar_isa::execution::Effect;
 use balar_isa::interpreter::member_mask_hazard;
 use balar_isa::program::{LatencyClass, Pipe};
+use balar_protocol::cluster::RemoteAccess;
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Clock, Payload, PortId};
@@ -63,6 +66,8 @@ pub(super) struct Wiring {
     pub(super) memory: Arc<DeviceMemory>,
     pub(super) cta: PortId,
     pub(super) ports: Ports,
+    /// The port to the network between SMs, where there is one.
+    pub(super) cluster: Option<PortId>,
     /// The place for the counts of each instruction.
     pub(super) profiles: Option<Arc<InstructionProfiles>>,
     /// Where to tell of CTAs.
@@ -130,6 +135,8 @@ pub(super) struct State<P: Profile> {
     pub(super) recent: RecentRanges,
     /// Loads of constants that wait for lines.
     pub(super) constant_loads: Vec<ConstantLoad>,
+    /// Accesses that are under way to the shared memory of other CTAs.
+    pub(super) remote: Slab<RemoteWait>,
     /// CTAs that run for their values alone.
     pub(super) functional: Functional,
 }
@@ -140,6 +147,8 @@ pub(super) struct Scratch {
     pub(super) events: Vec<Event>,
     pub(super) wanted_lines: Wanted,
     pub(super) waiting: Vec<u16>,
+    /// Messages to other SMs whose memory is used again.
+    pub(super) remote: Vec<Box<RemoteAccess>>,
 }
 
 /// The class of a result that another instruction reads as an operand: predicates are late for guards and branches alone.
@@ -208,6 +217,7 @@ impl<P: Profile> Sm<P> {
                     translation: context.ports.get("translation"),
                     drains: context.ports.peer(port("memory")).is_some_and(Peer::holds_stores),
                 },
+                cluster: context.ports.get("cluster"),
                 profiles: context.surroundings.instruction_profiles.clone(),
                 timeline: SmTimeline::of(context, Clock::new(parameters.clock)),
                 shown_instructions: ShownInstructions::of(context),
@@ -227,6 +237,7 @@ impl<P: Profile> Sm<P> {
                 wrong_frees: Vec::new(),
                 recent: RecentRanges::default(),
                 constant_loads: Vec::new(),
+                remote: Slab::default(),
                 functional: Functional::default(),
             },
             functional_writer: memory.writer(context.unit),
@@ -252,6 +263,7 @@ impl<P: Profile> Sm<P> {
 
     /// A CTA ends, or is ended by a fault, and its slot is reported free.
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
+        self.leave_cluster(cta, cycle, out);
         let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
         let Some((launch, counters, stores_under_way)) = ended else { return };
         self.wiring.shown_instructions.show(&self.state.warps);

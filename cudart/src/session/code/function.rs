@@ -1,10 +1,12 @@
 //! Settings of kernels, and questions about them.
 
+use crate::abi::function::ClusterSettings;
 use crate::session::code::loaded::Kernel;
 use crate::session::connection;
 use balar_host::call::{Function, FunctionAttributes};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::c_int;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// The attributes of a kernel on the device that runs it.
@@ -21,6 +23,8 @@ pub fn attributes(kernel: &Kernel) -> Result<FunctionAttributes, CudaError> {
 mod attribute {
     pub const DYNAMIC_SHARED_BYTES: i32 = 8;
     pub const CARVEOUT: i32 = 9;
+    pub const CLUSTER_WIDTH: i32 = 11;
+    pub const CLUSTER_DEPTH: i32 = 13;
     pub const NON_PORTABLE_CLUSTERS: i32 = 14;
     pub const CLUSTER_SCHEDULING: i32 = 15;
 }
@@ -52,6 +56,11 @@ pub fn set_cache(kernel: &Kernel, device: u32, preference: c_int) -> Result<(), 
     set_carveout(kernel, device, percent)
 }
 
+fn set_clusters(kernel: &Kernel, change: impl FnOnce(&mut ClusterSettings)) -> Result<(), CudaError> {
+    change(&mut kernel.clusters.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
+}
+
 /// Sets an attribute of a kernel on a device. Both APIs have the same numbers for the attributes that can be set.
 pub fn set_attribute(kernel: &Kernel, device: u32, attribute: c_int, value: c_int) -> Result<(), CudaError> {
     match attribute {
@@ -65,8 +74,18 @@ pub fn set_attribute(kernel: &Kernel, device: u32, attribute: c_int, value: c_in
             kernel.carveout.store(value, Ordering::Relaxed);
             Ok(())
         }
-        // The devices have no clusters: how they would be scheduled changes nothing.
-        attribute::NON_PORTABLE_CLUSTERS | attribute::CLUSTER_SCHEDULING => Ok(()),
+        attribute::CLUSTER_WIDTH..=attribute::CLUSTER_DEPTH => {
+            let extent = u32::try_from(value).map_err(|_| CudaError::InvalidValue)?;
+            let axis = (attribute - attribute::CLUSTER_WIDTH) as usize;
+            set_clusters(kernel, |clusters| clusters.required[axis] = extent)
+        }
+        attribute::NON_PORTABLE_CLUSTERS if (0..=1).contains(&value) => {
+            set_clusters(kernel, |clusters| clusters.non_portable = value != 0)
+        }
+        // How clusters are spread over SMs is a hint, which the simulator does not take.
+        attribute::CLUSTER_SCHEDULING if (0..=2).contains(&value) => {
+            set_clusters(kernel, |clusters| clusters.scheduling = value)
+        }
         _ => Err(CudaError::InvalidValue),
     }
 }

@@ -1,5 +1,6 @@
 //! Device code of the program: images, the modules that devices make of them, kernels and variables.
 
+use crate::abi::function::ClusterSettings;
 use crate::session::state::handles::{Handles, Kind};
 use crate::session::state::thread;
 use crate::session::{accesses, connection};
@@ -179,6 +180,8 @@ pub struct Kernel {
     pub device: Option<u32>,
     /// The preferred share of shared memory, percent (`cudaFuncAttributePreferredSharedMemoryCarveout`); -1 for none. A hint.
     pub carveout: AtomicI32,
+    /// What the program has said of its clusters.
+    pub clusters: Mutex<ClusterSettings>,
     handle: OnceLock<u64>,
 }
 
@@ -188,7 +191,14 @@ static KERNELS: Handles<Arc<Kernel>> = Handles::new(Kind::Kernel);
 impl Kernel {
     /// A kernel that `code` should have.
     pub fn new(code: Arc<Code>, name: Arc<str>, device: Option<u32>) -> Arc<Kernel> {
-        Arc::new(Kernel { name, code, device, carveout: AtomicI32::new(-1), handle: OnceLock::new() })
+        Arc::new(Kernel {
+            name,
+            code,
+            device,
+            carveout: AtomicI32::new(-1),
+            clusters: Mutex::default(),
+            handle: OnceLock::new(),
+        })
     }
 
     /// The kernel's handle.
@@ -213,7 +223,8 @@ impl Kernel {
         if !module.functions.contains_key(&self.name) {
             return Err(CudaError::InvalidDeviceFunction);
         }
-        Ok(LoadedKernel { device, module, name: self.name.clone() })
+        let clusters = *lock(&self.clusters);
+        Ok(LoadedKernel { device, clusters, module, name: self.name.clone() })
     }
 }
 
@@ -236,6 +247,8 @@ pub fn forget_kernels(code: &Arc<Code>) {
 pub struct LoadedKernel {
     /// The device.
     pub device: u32,
+    /// What the program has said of its clusters.
+    pub clusters: ClusterSettings,
     module: Arc<Module>,
     name: Arc<str>,
 }

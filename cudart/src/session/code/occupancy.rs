@@ -4,9 +4,11 @@ use crate::abi::device_attribute::reserved_shared_bytes;
 use crate::session::code::function;
 use crate::session::code::loaded::Kernel;
 use crate::session::connection::description;
+use crate::session::order::launch::Configuration;
 use balar_host::call::FunctionAttributes;
-use balar_host::{CtaNeeds, CudaError, DeviceDescription};
+use balar_host::{CtaNeeds, CudaError, DeviceDescription, MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
 use std::ffi::c_int;
+use std::sync::PoisonError;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -79,6 +81,57 @@ fn best_block_of(
         threads = (threads - 1) / WARP * WARP;
     }
     best
+}
+
+/// Clusters of so many blocks that the device runs at once, where an SM holds so many blocks.
+fn clusters(device: &DeviceDescription, blocks: u32, size: u32) -> u32 {
+    device.cluster_groups.iter().map(|sms| sms * blocks / size.max(1)).sum()
+}
+
+/// What a configuration asks of an SM: the device, blocks of an SM, and blocks of a cluster.
+fn asked(
+    kernel: &Kernel,
+    configuration: &Configuration,
+) -> Result<(&'static DeviceDescription, u32, Option<u32>), CudaError> {
+    let settings = *kernel.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+    let (device, attributes) = loaded(kernel)?;
+    if device.cluster_groups.is_empty() {
+        return Err(CudaError::NotSupported);
+    }
+    let named = settings.of_launch(configuration.cluster);
+    let cluster = match (attributes.cluster, named) {
+        (Some(required), Some(named)) if required != named => return Err(CudaError::InvalidClusterSize),
+        (required, named) => required.or(named),
+    };
+    let block = configuration.block;
+    let threads = [block.x, block.y, block.z].into_iter().fold(1, u32::saturating_mul);
+    let blocks = blocks(device, &attributes, threads, configuration.shared_bytes as u64);
+    let size = cluster.map(|cluster| cluster.into_iter().fold(1, u32::saturating_mul));
+    Ok((device, blocks, size))
+}
+
+/// The clusters of a launch that the device runs at once.
+pub fn active_clusters(kernel: &Kernel, configuration: &Configuration) -> Result<c_int, CudaError> {
+    let (device, blocks, size) = asked(kernel, configuration)?;
+    let size = size.unwrap_or(1);
+    let most = if is_non_portable(kernel) { MAXIMUM_CLUSTER } else { PORTABLE_CLUSTER };
+    if size > most {
+        return Err(CudaError::InvalidClusterSize);
+    }
+    Ok(clusters(device, blocks, size) as c_int)
+}
+
+/// The blocks of the largest cluster with which the device could run a launch, a power of two.
+pub fn largest_cluster(kernel: &Kernel, configuration: &Configuration) -> Result<c_int, CudaError> {
+    let (device, blocks, _) = asked(kernel, configuration)?;
+    let most = if is_non_portable(kernel) { MAXIMUM_CLUSTER } else { PORTABLE_CLUSTER };
+    let sizes = std::iter::successors(Some(most), |size| Some(size / 2)).take_while(|size| *size > 0);
+    Ok(sizes.into_iter().find(|&size| clusters(device, blocks, size) > 0).unwrap_or(0) as c_int)
+}
+
+/// Has the program allowed clusters that not every GPU with clusters runs?
+fn is_non_portable(kernel: &Kernel) -> bool {
+    kernel.clusters.lock().unwrap_or_else(PoisonError::into_inner).non_portable
 }
 
 /// The dynamic shared memory that each block can have where an SM holds so many.
@@ -171,6 +224,13 @@ mod tests {
         // The shared memory of an SM holds one such block.
         let kernel = FunctionAttributes { registers: 16, maximum_dynamic_shared_bytes: 98_304, ..kernel };
         assert_eq!(best_block_of(volta, &kernel, |_| 60_000, 0), (1, 1024));
+    }
+
+    #[test]
+    fn clusters_are_within_groups_of_sms() {
+        let device = DeviceDescription { cluster_groups: vec![18, 16], ..devices()[2].clone() };
+        assert_eq!([1, 2, 4, 16, 32].map(|size| clusters(&device, 1, size)), [34, 17, 8, 2, 0]);
+        assert_eq!([4, 32].map(|size| clusters(&device, 2, size)), [17, 2]);
     }
 
     /// The results of `cudaOccAvailableDynamicSMemPerBlock` of the same header for two blocks.

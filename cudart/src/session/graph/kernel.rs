@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// `cudaLaunchAttributeCooperative`.
 const COOPERATIVE: u32 = 2;
+/// `cudaLaunchAttributeClusterDimension`.
+const CLUSTER: u32 = 4;
 
 /// A launch as the program says it.
 ///
@@ -38,6 +40,8 @@ pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> 
             stream: 0,
             parameters: block,
             cooperative: false,
+            cluster: kernel.clusters.of_launch(None),
+            non_portable_cluster: kernel.clusters.non_portable,
         },
         attributes: BTreeMap::new(),
         shown: Vec::new(),
@@ -79,6 +83,7 @@ pub fn replace(old: &Work, new: Work) -> Result<Work, CudaError> {
         (Work::Kernel(old), Work::Kernel(mut new)) => {
             new.attributes.clone_from(&old.attributes);
             new.launch.cooperative = old.launch.cooperative;
+            new.launch.cluster = old.launch.cluster;
             Ok(Work::Kernel(new))
         }
         _ => Err(CudaError::InvalidValue),
@@ -122,6 +127,10 @@ pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), C
         if attribute == COOPERATIVE {
             kernel.launch.cooperative = value[0] as u32 != 0;
         }
+        if attribute == CLUSTER {
+            let [first, second, ..] = value;
+            kernel.launch.cluster = Some([first as u32, (first >> 32) as u32, second as u32]);
+        }
         kernel.attributes.insert(attribute, value);
         Ok(())
     })
@@ -129,14 +138,14 @@ pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), C
 
 /// Gives a kernel node the attributes of another one.
 pub fn copy_attributes(destination: u64, source: u64) -> Result<(), CudaError> {
-    let (attributes, cooperative) = with_node(source, |node| match &node.work {
-        Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.cooperative)),
+    let (attributes, cooperative, cluster) = with_node(source, |node| match &node.work {
+        Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.cooperative, kernel.launch.cluster)),
         _ => Err(CudaError::InvalidValue),
     })?;
     with_node(destination, |node| {
         let Work::Kernel(kernel) = &mut node.work else { return Err(CudaError::InvalidValue) };
         kernel.attributes = attributes;
-        kernel.launch.cooperative = cooperative;
+        (kernel.launch.cooperative, kernel.launch.cluster) = (cooperative, cluster);
         Ok(())
     })
 }

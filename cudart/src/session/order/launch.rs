@@ -23,11 +23,13 @@ pub struct Configuration {
     pub stream: StreamHandle,
     /// Whether all blocks run at once.
     pub cooperative: bool,
+    /// Blocks of a cluster, where the launch says so.
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// Launches a kernel with its packed parameters.
 pub fn launch(kernel: &LoadedKernel, configuration: Configuration, parameters: Vec<u8>) -> Result<(), CudaError> {
-    let Configuration { grid, block, shared_bytes, stream, cooperative } = configuration;
+    let Configuration { grid, block, shared_bytes, stream, cooperative, cluster } = configuration;
     let call = Call::Launch(Launch {
         function: kernel.function(),
         grid: grid.into(),
@@ -36,19 +38,24 @@ pub fn launch(kernel: &LoadedKernel, configuration: Configuration, parameters: V
         stream: 0,
         parameters,
         cooperative,
+        cluster: kernel.clusters.of_launch(cluster),
+        non_portable_cluster: kernel.clusters.non_portable,
     });
     enqueue::enqueue_on(kernel.device, stream, Operation::Call(call), true).map(|_| ())
 }
 
 /// The launch that a configuration and its attributes ask for, and the simulator's numbers of events to record after it.
 pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u32>), CudaError> {
-    let (mut cooperative, mut events) = (false, Vec::new());
+    let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     for attribute in asked.attributes.array(asked.attribute_count as usize)? {
         match attribute.kind {
             attribute::COOPERATIVE => cooperative = attribute.word(0) != 0,
-            // The devices have no clusters of blocks.
-            attribute::CLUSTER if [0, 1, 2].map(|index| attribute.word(index)) != [1, 1, 1] => {
-                return Err(CudaError::InvalidClusterSize);
+            attribute::CLUSTER => {
+                let extents = [0, 1, 2].map(|index| attribute.word(index));
+                if extents.contains(&0) {
+                    return Err(CudaError::InvalidClusterSize);
+                }
+                cluster = Some(extents);
             }
             attribute::PROGRAMMATIC_EVENT | attribute::COMPLETION_EVENT => {
                 events.push(events::number(attribute.value[0])?);
@@ -59,7 +66,7 @@ pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, V
         }
     }
     let LaunchConfiguration { grid, block, shared_bytes, stream, .. } = *asked;
-    Ok((Configuration { grid, block, shared_bytes, stream, cooperative }, events))
+    Ok((Configuration { grid, block, shared_bytes, stream, cooperative, cluster }, events))
 }
 
 /// Records the events that a launch has asked for.
@@ -80,7 +87,7 @@ mod tests {
         LaunchAttribute::new(kind, [value, 1, 0, 0, 0, 0, 0, 0])
     }
 
-    fn parse(attributes: &[LaunchAttribute]) -> Result<bool, CudaError> {
+    fn parse(attributes: &[LaunchAttribute]) -> Result<(bool, Option<[u32; 3]>), CudaError> {
         let configuration = LaunchConfiguration {
             grid: Dim3::default(),
             block: Dim3::default(),
@@ -90,17 +97,18 @@ mod tests {
             attributes: unsafe { In::new(attributes.as_ptr()) },
             attribute_count: attributes.len() as u32,
         };
-        configuration_of(&configuration).map(|(configuration, _)| configuration.cooperative)
+        configuration_of(&configuration).map(|(configuration, _)| (configuration.cooperative, configuration.cluster))
     }
 
     #[test]
     fn attributes_are_wishes_or_more() {
         let cluster = |x: u64, y: u64| attribute(attribute::CLUSTER, x | y << 32);
-        assert_eq!(parse(&[]), Ok(false));
-        assert_eq!(parse(&[attribute(attribute::COOPERATIVE, 1), cluster(1, 1)]), Ok(true));
-        assert_eq!(parse(&[cluster(2, 1)]), Err(CudaError::InvalidClusterSize));
+        assert_eq!(parse(&[]), Ok((false, None)));
+        assert_eq!(parse(&[attribute(attribute::COOPERATIVE, 1), cluster(1, 1)]), Ok((true, Some([1; 3]))));
+        assert_eq!(parse(&[cluster(2, 4)]), Ok((false, Some([2, 4, 1]))));
+        assert_eq!(parse(&[cluster(0, 1)]), Err(CudaError::InvalidClusterSize));
         // A priority is a wish; no attribute has the number 19; no event has the handle 0.
-        assert_eq!(parse(&[attribute(8, 3)]), Ok(false));
+        assert_eq!(parse(&[attribute(8, 3)]), Ok((false, None)));
         assert_eq!(parse(&[attribute(attribute::END, 0)]), Err(CudaError::InvalidValue));
         assert_eq!(parse(&[attribute(attribute::COMPLETION_EVENT, 0)]), Err(CudaError::InvalidResourceHandle));
     }

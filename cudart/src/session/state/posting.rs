@@ -65,6 +65,8 @@ impl LaunchKind {
             && self.block == launch.block
             && self.parameter_bytes == launch.parameters.len()
             && self.function == launch.function
+            // Whether clusters fill a grid, a larger grid does not tell.
+            && launch.cluster.is_none()
     }
 
     /// Are its limits, each by itself, above those of this launch?
@@ -181,6 +183,8 @@ mod tests {
             stream: 0,
             parameters: vec![0; 8],
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         };
         change(&mut launch);
         Call::Launch(launch)

@@ -150,6 +150,8 @@ impl BalarReplay {
             stream: 0,
             parameters,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         }))
     }
 

@@ -1,12 +1,14 @@
 //! Which space a generic address is in.
 
+use crate::cluster::{OFFSET_BITS, RANK_SHIFT, rank_of, shared_base};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use crate::interpreter::bodies::Body;
+use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::compare::Comparison;
-use crate::interpreter::registers::{Lane, Registers};
+use crate::interpreter::registers::{Lane, Registers, cluster};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
 use crate::operation::operand::Row;
+use std::marker::PhantomData;
 
 /// Whether the first value is in the window that begins at the second.
 pub(crate) struct InWindow;
@@ -16,6 +18,72 @@ impl Comparison for InWindow {
     #[inline(always)]
     fn test(address: u64, window: u64) -> bool {
         address.wrapping_sub(window) < WINDOW_BYTES
+    }
+}
+
+/// Whether the generic address is in the shared memory of the CTA itself, of all in its cluster.
+pub(crate) struct IsOwnShared;
+
+impl Body for IsOwnShared {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let addresses = u64::read(registers, constants, instruction.sources[0]);
+        let own = SHARED_WINDOW + shared_base(registers.cluster[cluster::RANK]);
+        let mut inside = 0;
+        for lane in 0..LANES {
+            inside |= u32::from(addresses[lane].wrapping_sub(own) <= OFFSET_BITS) << lane;
+        }
+        registers.set_predicate(instruction.predicate_destinations[0], inside, mask);
+    }
+}
+
+/// `mapa`: the address with another rank in it.
+pub(crate) struct MapAddress<T>(PhantomData<T>);
+
+impl LaneOperation for MapAddress<u32> {
+    type A = u32;
+    type B = u32;
+    type C = ();
+    type D = u32;
+    #[inline(always)]
+    fn apply(address: u32, rank: u32, (): (), _: u32) -> u32 {
+        address & OFFSET_BITS as u32 | rank << RANK_SHIFT
+    }
+}
+
+impl LaneOperation for MapAddress<u64> {
+    type A = u64;
+    type B = u32;
+    type C = ();
+    type D = u64;
+    #[inline(always)]
+    fn apply(address: u64, rank: u32, (): (), _: u32) -> u64 {
+        address & !u64::from(!(OFFSET_BITS as u32)) | u64::from(rank << RANK_SHIFT)
+    }
+}
+
+/// `getctarank`
+pub(crate) struct AddressRank;
+
+impl LaneOperation for AddressRank {
+    type A = u32;
+    type B = ();
+    type C = ();
+    type D = u32;
+    #[inline(always)]
+    fn apply(address: u32, (): (), (): (), _: u32) -> u32 {
+        rank_of(u64::from(address))
+    }
+}
+
+/// `%is_explicit_cluster`
+pub(crate) struct IsExplicitCluster;
+
+impl Body for IsExplicitCluster {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
+        let value = if registers.cluster[cluster::IS_EXPLICIT] != 0 { u32::MAX } else { 0 };
+        registers.set_predicate(instruction.predicate_destinations[0], value, mask);
     }
 }
 

@@ -5,11 +5,12 @@
 
 use super::memory::{finish, problem};
 use super::tensor_maps;
+use crate::cluster::{OFFSET_BITS, rank_of};
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicType, BulkCopy, BulkEnd, CacheOperator, Effect, LaneMemory, LaneValues,
     MemoryAccess, MemoryProblem, PARAMETER_WINDOW, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
-use crate::interpreter::registers::Lane;
+use crate::interpreter::registers::{Lane, cluster};
 use crate::lanes::{LANES, lanes};
 use crate::operation::operand::Source;
 use crate::operation::{BulkForm, BulkOperation, Instruction, bulk_operand as place};
@@ -28,6 +29,11 @@ const BOX_ALIGNMENT: u32 = 128;
 const MAP_ALIGNMENT: u32 = 64;
 /// The exponent of a single.
 const EXPONENT: u32 = 0x7f80_0000;
+
+/// The offset that an address in shared memory has beside a rank.
+const fn offset_of(address: u32) -> u32 {
+    address & OFFSET_BITS as u32
+}
 
 /// What one lane asks for.
 struct Request {
@@ -190,10 +196,19 @@ impl Copy<'_> {
         if let Some(element) = shape.element {
             function.data_type = atomic_type(element);
         }
+        // Which CTAs of the cluster the bytes go to, a bit for each rank.
+        let own = 1 << (self.warp.registers.cluster[cluster::RANK] % 16);
+        let ranks = match self.form.operation {
+            O::Load if self.form.is_multicast => self.request.ctas,
+            O::Load | O::Send | O::SendReduce => 1 << (rank_of(self.request.shared.into()) % 16),
+            O::Store | O::Reduce | O::Prefetch => own,
+        };
         let end = match self.form.operation {
-            O::Load | O::Send | O::SendReduce => BulkEnd::Barrier { address: self.request.barrier },
+            O::Load | O::Send | O::SendReduce if ranks & own != 0 => {
+                BulkEnd::Barrier { address: offset_of(self.request.barrier) }
+            }
             O::Store | O::Reduce => BulkEnd::Group,
-            O::Prefetch => BulkEnd::Nothing,
+            O::Load | O::Send | O::SendReduce | O::Prefetch => BulkEnd::Nothing,
         };
         let (mut values, mut old) = (LaneValues::default(), LaneValues::default());
         match self.form.operation {
@@ -210,10 +225,10 @@ impl Copy<'_> {
                     Ok(())
                 })?;
                 shape.round(&mut bytes);
-                self.write_shared(context, &shape, self.request.shared, &bytes)?;
+                self.deliver(context, &shape, &bytes, (ranks, own))?;
             }
             O::Store | O::Reduce => {
-                let bytes = self.read_shared(context, &shape, self.request.shared)?;
+                let bytes = self.read_shared(context, &shape, self.own(self.request.shared)?)?;
                 let is_store = self.form.operation == O::Store;
                 let kind = if is_store { AccessKind::Store } else { AccessKind::Reduction };
                 self.each_access(&shape, kind, context, access, |memory, part, places| {
@@ -230,29 +245,27 @@ impl Copy<'_> {
                 })?;
             }
             O::Send => {
-                let bytes = self.read_shared(context, &shape, self.request.other as u32)?;
-                self.write_shared(context, &shape, self.request.shared, &bytes)?;
+                let bytes = self.read_shared(context, &shape, self.own(self.request.other as u32)?)?;
+                self.deliver(context, &shape, &bytes, (ranks, own))?;
             }
             O::SendReduce => {
-                let operands = self.read_shared(context, &shape, self.request.other as u32)?;
-                let mut bytes = self.read_shared(context, &shape, self.request.shared)?;
+                let to = self.own(self.request.shared)?;
+                let operands = self.read_shared(context, &shape, self.own(self.request.other as u32)?)?;
+                let mut bytes = self.read_shared(context, &shape, to)?;
                 let width = usize::from(function.data_type.bytes());
                 for (memory, operand) in bytes.chunks_exact_mut(width).zip(operands.chunks_exact(width)) {
                     let operand = operand.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte));
                     function.update(memory, operand, 0);
                 }
-                self.write_shared(context, &shape, self.request.shared, &bytes)?;
+                self.write_shared(context, &shape, to, &bytes)?;
             }
         }
-        Ok(BulkCopy { end, bytes: shape.bytes, shared: self.request.shared })
+        Ok(BulkCopy { end, bytes: shape.bytes, shared: offset_of(self.request.shared) })
     }
 
     /// What the request asks for, as the tensor map says.
     fn shape(&self, context: &mut StepContext) -> Result<Shape, MemoryProblem> {
         let request = &self.request;
-        if self.form.is_multicast && request.ctas != 1 {
-            return Err(self.refuse("a copy to other CTAs of a cluster".to_owned()));
-        }
         if self.form.dimensions == 0 {
             let bytes = request.bytes;
             let addresses = [u64::from(request.shared), request.other, u64::from(bytes)];
@@ -344,6 +357,44 @@ impl Copy<'_> {
             make(part, 1 << power)?;
         }
         Ok(())
+    }
+
+    /// The offset of an address in the CTA's own shared memory.
+    fn own(&self, address: u32) -> Result<u32, MemoryProblem> {
+        if rank_of(address.into()) == self.warp.registers.cluster[cluster::RANK] {
+            Ok(offset_of(address))
+        } else {
+            Err(self
+                .refuse("a copy out of the shared memory of another CTA, or one that combines values there".to_owned()))
+        }
+    }
+
+    /// Writes what is copied to shared memory: of the CTA itself now, of others of its cluster when the copy is done.
+    fn deliver(
+        &self,
+        context: &mut StepContext,
+        shape: &Shape,
+        bytes: &[u8],
+        (ranks, own): (u16, u16),
+    ) -> Result<(), MemoryProblem> {
+        let (to, barrier) = (offset_of(self.request.shared), offset_of(self.request.barrier));
+        if ranks & own != 0 {
+            self.write_shared(context, shape, to, bytes)?;
+        }
+        let others = ranks & !own;
+        if others == 0 {
+            return Ok(());
+        }
+        // A pattern changes places within lines of 128 bytes alone.
+        if shape.swizzle != 0 && !shape.bytes.is_multiple_of(BOX_ALIGNMENT) {
+            return Err(self.refuse("a box of parts of lines with a pattern, for another CTA".to_owned()));
+        }
+        let mut sent = vec![0; bytes.len()];
+        for (place, from) in (0..).step_by(UNIT as usize).zip(bytes.chunks(UNIT as usize)) {
+            let at = (swizzled(shape.swizzle, to + place) - to) as usize;
+            sent[at..at + from.len()].copy_from_slice(from);
+        }
+        context.memory.send(others, to, barrier, &sent).map_err(|error| self.of_lane(error))
     }
 
     /// The CTA's shared memory, which has as many bytes from this address on as are copied. A pattern may lead a little further.

@@ -83,3 +83,39 @@ pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, valu
         write_element(registers, instruction.destinations[element], form.wide[element], &values, mask);
     }
 }
+
+/// Writes the values that a load has read to its destinations. A single value has been extended to 64 bits.
+#[inline(always)]
+pub(in crate::interpreter) fn write_extended(
+    instruction: &Instruction,
+    registers: &mut Registers,
+    accessed: &LaneValues,
+    mask: u32,
+) {
+    let form = &instruction.memory;
+    if form.elements == 1 {
+        write_element(registers, instruction.destinations[0], form.wide[0], &accessed.low, mask);
+    } else if form.element_bytes == 4 && !form.wide[0] {
+        for element in 0..usize::from(form.elements) {
+            let half = if element >= 2 { &accessed.high } else { &accessed.low };
+            let shift = 32 * (element as u32 % 2);
+            let mut values = [0; LANES];
+            for lane in 0..LANES {
+                values[lane] = (half[lane] >> shift) as u32;
+            }
+            u32::write(registers, instruction.destinations[element], &values, mask);
+        }
+    } else {
+        scatter(instruction, registers, accessed, mask);
+    }
+}
+
+/// Writes the values that a load has read, as they lie in memory, to its destinations.
+pub(crate) fn write_loaded(instruction: &Instruction, registers: &mut Registers, values: &LaneValues, mask: u32) {
+    let form = &instruction.memory;
+    if form.elements > 1 || !form.signed {
+        return write_extended(instruction, registers, values, mask);
+    }
+    let low = values.low.map(|value| extend(value, form.element_bytes, true));
+    write_extended(instruction, registers, &LaneValues { low, high: values.high }, mask);
+}

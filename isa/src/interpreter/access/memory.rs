@@ -1,16 +1,17 @@
 //! Loads, stores and atomics: from registers to one access of the warp, and back.
 
-use super::elements::{gather, read_element, scatter};
+use super::elements::{gather, read_element, scatter, write_extended, write_loaded};
+use crate::cluster::rank_of;
 use crate::execution::{
     AccessKind, AtomicCompletion, AtomicFunction, AtomicOperation, AtomicType, CacheOperator, Effect, LaneValues,
     MemoryAccess, MemoryProblem, Space, StepContext,
 };
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use crate::interpreter::bodies::{extend, write_element};
-use crate::interpreter::registers::{Lane, Registers};
+use crate::interpreter::bodies::extend;
+use crate::interpreter::registers::{Lane, Registers, cluster};
 use crate::lanes::{LANES, lanes};
 use crate::operation::operand::{Row, SINK_PREDICATE, Source};
-use crate::operation::{AtomicResult, Instruction, UniformAddress};
+use crate::operation::{AtomicResult, Instruction, Kind, UniformAddress};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -138,6 +139,12 @@ fn describe_generic(access: &mut MemoryAccess) -> u32 {
     access.mask
 }
 
+/// The lanes of an access to shared memory whose places are those of other CTAs of the cluster.
+fn of_other_ctas(registers: &Registers, access: &MemoryAccess) -> u32 {
+    let own = registers.cluster[cluster::RANK];
+    lanes(access.mask).filter(|&lane| rank_of(access.addresses[lane]) != own).fold(0, |others, lane| others | 1 << lane)
+}
+
 /// Ends a step whose access covers `done` of the lanes in `mask`: the rest repeat the instruction on their own.
 pub(in crate::interpreter) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
     if mask != done {
@@ -150,6 +157,12 @@ pub(in crate::interpreter) fn finish(warp: &mut WarpState, mask: u32, done: u32)
 pub(in crate::interpreter) fn problem(problem: MemoryProblem) -> Effect {
     match problem {
         MemoryProblem::Later => Effect::Retry,
+        MemoryProblem::Elsewhere { lanes } => {
+            let cause = FaultCause::Unsupported(
+                "an access to the shared memory of another CTA by such an instruction".to_owned(),
+            );
+            Effect::Fault { lane: lanes.trailing_zeros() as u8, cause }
+        }
         MemoryProblem::Fault { lane, cause } => Effect::Fault { lane, cause },
     }
 }
@@ -174,39 +187,81 @@ pub(in crate::interpreter) fn load(
         context.memory.load(access, &mut context.values.accessed)
     };
     if let Err(error) = loaded {
-        return problem(error);
+        return match error {
+            MemoryProblem::Elsewhere { lanes } => access_elsewhere(instruction, warp, context, access, (mask, lanes)),
+            error => problem(error),
+        };
     }
     let form = &instruction.memory;
-    if form.elements == 1 {
-        if form.signed {
-            for value in &mut context.values.accessed.low {
-                *value = extend(*value, form.element_bytes, true);
-            }
+    if form.elements == 1 && form.signed {
+        for value in &mut context.values.accessed.low {
+            *value = extend(*value, form.element_bytes, true);
         }
-        write_element(
-            &mut warp.registers,
-            instruction.destinations[0],
-            form.wide[0],
-            &context.values.accessed.low,
-            done,
-        );
-    } else if form.element_bytes == 4 && !form.wide[0] {
-        for element in 0..usize::from(form.elements) {
-            let half = if element >= 2 { &context.values.accessed.high } else { &context.values.accessed.low };
-            let shift = 32 * (element as u32 % 2);
-            let mut values = [0; LANES];
-            for lane in 0..LANES {
-                values[lane] = (half[lane] >> shift) as u32;
-            }
-            u32::write(&mut warp.registers, instruction.destinations[element], &values, done);
-        }
-    } else {
-        scatter(instruction, &mut warp.registers, &context.values.accessed, done);
     }
+    write_extended(instruction, &mut warp.registers, &context.values.accessed, done);
     if form.cache == CacheOperator::Volatile {
         warp.control.synchronising_step();
     }
     finish(warp, mask, done);
+    Effect::Memory { deferred: false }
+}
+
+/// An access of which some lanes' places, `remote`, are in the shared memory of other CTAs. The access is described, and its operands are
+/// gathered. The other lanes make theirs first, on their own; then all that are left do.
+#[cold]
+fn access_elsewhere(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    (mask, remote): (u32, u32),
+) -> Effect {
+    let own = access.mask & !remote;
+    if own == 0 {
+        let done = access.mask;
+        let values = match instruction.kind {
+            Kind::Atomic => &context.values.operands,
+            _ => &context.values.accessed,
+        };
+        if instruction.memory.result != AtomicResult::Old {
+            let cause = FaultCause::Unsupported(
+                "an atomic that returns more than the old value, on the shared memory of another CTA".to_owned(),
+            );
+            return Effect::Fault { lane: done.trailing_zeros() as u8, cause };
+        }
+        if let Err(error) = context.memory.remote(access, warp.control.pc, values, &context.values.replacements) {
+            return problem(error);
+        }
+        warp.control.synchronising_step();
+        finish(warp, mask, done);
+        return Effect::Memory { deferred: matches!(access.kind, AccessKind::Load | AccessKind::Atomic) };
+    }
+    access.mask = own;
+    let values = &mut context.values;
+    let result = match access.kind {
+        AccessKind::Load => {
+            let loaded = context.memory.load(access, &mut values.accessed);
+            loaded.map(|()| write_loaded(instruction, &mut warp.registers, &values.accessed, own))
+        }
+        AccessKind::Store => context.memory.store(access, &values.accessed),
+        AccessKind::Atomic | AccessKind::Reduction => {
+            let form = &instruction.memory;
+            let function = AtomicFunction { operation: form.operation, data_type: form.data_type };
+            let done =
+                context.memory.atomic(access, function, &values.operands, &values.replacements, &mut values.accessed);
+            done.map(|_| {
+                if form.result == AtomicResult::Success {
+                    write_success(instruction, &mut warp.registers, &warp.constants.0, &values.accessed, own);
+                } else if !form.is_reduction {
+                    scatter(instruction, &mut warp.registers, &values.accessed, own);
+                }
+            })
+        }
+    };
+    if let Err(error) = result {
+        return problem(error);
+    }
+    finish(warp, mask, own);
     Effect::Memory { deferred: false }
 }
 
@@ -295,7 +350,10 @@ pub(in crate::interpreter) fn store(
         return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Store));
     }
     if let Err(error) = context.memory.store(access, &context.values.accessed) {
-        return problem(error);
+        return match error {
+            MemoryProblem::Elsewhere { lanes } => access_elsewhere(instruction, warp, context, access, (mask, lanes)),
+            error => problem(error),
+        };
     }
     finish(warp, mask, done);
     Effect::Memory { deferred: false }
@@ -319,11 +377,15 @@ pub(in crate::interpreter) fn atomic(
     let claimed = instruction.predicate_destinations[0];
     if claimed != SINK_PREDICATE {
         // Machine code asks whether the place is in device memory, and does the operation itself where it is not.
-        let is_device = access.space == Space::Global;
-        warp.registers.set_predicate(claimed, if is_device { u32::MAX } else { 0 }, done);
+        // In the shared memory of another CTA it is done there, too.
+        let is_there = access.space == Space::Global;
+        let elsewhere = if access.space == Space::Shared { of_other_ctas(&warp.registers, access) } else { 0 };
+        let own = done & !elsewhere;
+        let is_device = is_there || own == 0;
+        warp.registers.set_predicate(claimed, if is_device { u32::MAX } else { 0 }, if is_device { done } else { own });
         if !is_device {
             access.mask = 0;
-            finish(warp, mask, done);
+            finish(warp, mask, own);
             return Effect::Memory { deferred: false };
         }
     }
@@ -350,6 +412,9 @@ pub(in crate::interpreter) fn atomic(
     );
     let completion = match completion {
         Ok(completion) => completion,
+        Err(MemoryProblem::Elsewhere { lanes }) => {
+            return access_elsewhere(instruction, warp, context, access, (mask, lanes));
+        }
         Err(error) => return problem(error),
     };
     let deferred = completion == AtomicCompletion::Deferred;

@@ -341,14 +341,16 @@ impl Body for LoadBank {
     }
 }
 
-/// `QSPC`: whether an address is in the space that the immediate says: 0 global, 1 local, 2 shared.
+/// `QSPC`: whether an address is in the space that the immediate says: 0 global, 1 local, 2 the CTA's shared memory, 3 that of its cluster.
 pub(crate) struct QuerySpace;
 
 impl Body for QuerySpace {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        use crate::cluster::rank_of;
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
         use crate::interpreter::access::memory::read_addresses;
+        use crate::interpreter::registers::cluster;
         let mut addresses = [0; LANES];
         read_addresses(instruction, registers, constants, &mut addresses);
         let mut truth = 0;
@@ -357,6 +359,7 @@ impl Body for QuerySpace {
             let is_there = match instruction.immediate {
                 0 => !is_in(LOCAL_WINDOW) && !is_in(SHARED_WINDOW),
                 1 => is_in(LOCAL_WINDOW),
+                2 => is_in(SHARED_WINDOW) && rank_of(address - SHARED_WINDOW) == registers.cluster[cluster::RANK],
                 _ => is_in(SHARED_WINDOW),
             };
             truth |= u32::from(is_there) << lane;

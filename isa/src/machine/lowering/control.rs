@@ -79,6 +79,14 @@ impl Pending {
                 Ok(())
             }
             O::Bar => self.barrier(sass, operands),
+            O::UcgabarArv => {
+                self.instruction.kind = Kind::ClusterArrive;
+                Ok(())
+            }
+            O::UcgabarWait => {
+                self.instruction.kind = Kind::ClusterWait;
+                Ok(())
+            }
             O::Usetmaxreg => {
                 // A warp has all its registers for good: it always gets those that it asks for.
                 self.instruction.predicate_destinations[0] = predicate_destination(sass.predicate(0));

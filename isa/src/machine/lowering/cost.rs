@@ -93,7 +93,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Membar if is_fence_of_device(instruction) => shared(FENCE),
         // Fences of a CTA, and instructions that empty caches: values are coherent.
         O::Membar | O::Errbar | O::Cctl | O::Cctll => shared(CTA_FENCE),
-        O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
+        O::Bar | O::UcgabarArv | O::UcgabarWait => cost(Pipe::Memory, L::Variable, C::Barrier),
         O::Bra | O::Brx | O::Jmx | O::Brxu | O::Jmxu | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
         O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {
             cost(Pipe::Branch, L::Branch, C::Control)

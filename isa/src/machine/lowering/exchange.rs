@@ -6,7 +6,7 @@ use crate::interpreter::bodies::*;
 use crate::interpreter::collective::{Match, Reduce, Shuffle, Vote, reduction, shuffle, vote};
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
-use crate::interpreter::registers::special;
+use crate::interpreter::registers::{cluster, special};
 use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::operation::{Kind, counter};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
@@ -163,8 +163,8 @@ impl Pending {
                 self.run(functions::<crate::interpreter::machine::arithmetic::MapPairs<Move<u64>>>(), 0)
             }
             255 => constant(self, zero),
-            // The rank of the CTA in its cluster, where there are no clusters.
-            136 => constant(self, zero),
+            // The rank of the CTA in its cluster.
+            136 => self.run(functions::<ClusterSpecial>(), cluster::RANK as u32),
             0 => {
                 self.instruction.sources[0] = operands.lane_numbers();
                 self.run(functions::<Map<Move<u32>>>(), 0)

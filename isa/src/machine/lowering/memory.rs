@@ -44,6 +44,7 @@ impl Pending {
                 let space = match sass.text(Aspect::Space) {
                     ".G" => 0,
                     ".L" => 1,
+                    ".D" => 3,
                     _ => 2,
                 };
                 self.run(functions::<QuerySpace>(), space)

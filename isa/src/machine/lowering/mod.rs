@@ -181,6 +181,7 @@ pub(super) fn lower_decoded(
         shared: shared.map(|shared| Arc::clone(&shared.lowered.code)).unwrap_or_default(),
         calls: Calls { stack_bytes: u32::MAX, most_taken: code.open_stack_bytes, ..Calls::default() },
         constants: operands.constants.into(),
+        shared_addresses: Vec::new(),
         machine: Some(Box::new(MachineProgram {
             instructions: decoded,
             shared: shared.cloned(),
@@ -519,6 +520,8 @@ impl Pending {
             | O::Preexit
             | O::Acqbulk
             | O::Cgaerrbar
+            | O::UcgabarArv
+            | O::UcgabarWait
             | O::Fence
             | O::Usetmaxreg
             | O::Usetshmsz

@@ -82,8 +82,6 @@ const WITHOUT_EFFECT_OF: &[(&str, &[Aspect])] = &[
     ("RED", &[Aspect::Extended]),
     ("REDG", &[Aspect::Extended]),
     ("NANOSLEEP", &[Aspect::Random, Aspect::Warp]),
-    // A cluster is a CTA.
-    ("QSPC", &[Aspect::Space]),
     // Images have one level.
     ("TEX", &[Aspect::Level, Aspect::NoDerivative, Aspect::Scalars]),
     // Where there are as many scalars as one operand has anyway.

@@ -5,9 +5,11 @@ use crate::gpu::sm::lane_memory;
 use crate::gpu::sm::warps::Place;
 use crate::gpu::sm::warps::cta::{Completion, CtaSlot};
 use crate::gpu::sm::warps::slot::Context;
+use balar_isa::execution::CLUSTER_BARRIER;
 use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
+use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::KernelLaunch;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -59,17 +61,19 @@ impl FunctionalCta {
         launch: &Arc<KernelLaunch>,
         program: &Arc<Program>,
         Place { sm, sm_count, .. }: Place,
-        cta: [u32; 3],
+        (cta, cluster): ([u32; 3], Option<&CtaCluster>),
         constants: &LaunchConstants,
     ) {
         let shared_bytes = program.resources().addressed_shared_bytes(launch.shared_bytes);
-        self.slot.start(Arc::clone(launch), cta, shared_bytes);
+        self.slot.start(Arc::clone(launch), cta, shared_bytes, cluster);
+        let constants = program.constants_of_rank(constants, self.slot.cluster.rank());
         self.slot.constants = constants.clone();
         let warps = launch.warps_per_cta();
         let mut shape = WarpShape {
             block: launch.block,
             grid: launch.grid,
             cta,
+            cluster: launch.cluster.into(),
             warp_in_cta: 0,
             sm,
             sm_count,
@@ -80,7 +84,7 @@ impl FunctionalCta {
             shared_bytes,
             grid_workspace: launch.grid_workspace,
             parameters: Arc::clone(&launch.parameters),
-            constants: constants.clone(),
+            constants,
         };
         if self.warps.len() < warps as usize {
             self.warps.resize_with(warps as usize, FunctionalWarp::default);
@@ -154,6 +158,12 @@ impl FunctionalCta {
                 self.ready |= 1 << number;
             }
         }
+    }
+
+    /// Its threads go on from the barrier of their cluster.
+    pub fn release_cluster(&mut self) {
+        self.slot.cluster.release();
+        self.release_barrier(Completion { barrier: CLUSTER_BARRIER, reduction: None, missing_warps: 0 });
     }
 
     /// Gives code to the state that was read back.

@@ -17,16 +17,18 @@ use super::progress::{Sm, Step};
 use super::warps::Place;
 use crate::engine::Outbox;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
+use crate::gpu::cluster_barriers::ClusterBarriers;
 use crate::memory::LoggedKind;
 use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::Program;
-use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
+use balar_protocol::cluster::ClusterPlace;
+use balar_protocol::cta::{CtaCluster, CtaMessage, FunctionalCtas, FunctionalEnd};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Payload, SimTime};
 use cta::{FunctionalCta, Waits};
-use run::{Runner, Stop};
+use run::{Peers, Runner, Stop};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub(super) struct Functional {
     due: Option<u64>,
     /// The cycle up to which these CTAs have come by their own clock, which goes on by one with each warp instruction.
     clock: u64,
+    /// The barriers of the clusters that have begun; CTAs are named by their slots.
+    barriers: ClusterBarriers<u32>,
     /// The constants of the launch that began a CTA last.
     constants: Option<(LaunchId, LaunchConstants)>,
 }
@@ -65,6 +69,7 @@ impl Functional {
     /// The launch has failed: its CTAs are dropped without a word.
     pub(super) fn abort(&mut self, launch: LaunchId) {
         self.waiting.retain(|ctas| ctas.launch.id != launch);
+        self.barriers.forget(launch);
         let (ctas, free) = (&mut self.ctas, &mut self.free);
         self.running.retain(|&slot| {
             let of_launch = ctas[slot as usize].slot.launch.as_ref().is_some_and(|of| of.id == launch);
@@ -115,19 +120,52 @@ impl Functional {
         !self.waiting.is_empty() || self.running.iter().any(|&slot| self.ctas[slot as usize].goes_on())
     }
 
-    /// The next CTA that has not begun.
-    fn take_waiting(&mut self) -> Option<(Arc<KernelLaunch>, [u32; 3])> {
+    /// The launch and the number of the next cluster that has not begun; most often it is one CTA.
+    fn take_waiting(&mut self) -> Option<(Arc<KernelLaunch>, u64)> {
         let ctas = self.waiting.front_mut()?;
-        let [x, y, _] = ctas.launch.grid.map(u64::from);
-        let number = ctas.first;
-        let place = [number % x, number / x % y, number / x / y].map(|at| at as u32);
         let launch = Arc::clone(&ctas.launch);
-        ctas.first += 1;
-        ctas.count -= 1;
+        let size = launch.cluster_size();
+        let number = ctas.first / u64::from(size);
+        ctas.first += u64::from(size);
+        ctas.count = ctas.count.saturating_sub(size);
         if ctas.count == 0 {
             self.waiting.pop_front();
         }
-        Some((launch, place))
+        Some((launch, number))
+    }
+
+    /// A free slot, or a new one.
+    fn take_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.ctas.push(FunctionalCta::default());
+            self.ctas.len() as u32 - 1
+        })
+    }
+
+    /// All threads of the CTA in a slot have arrived at the barrier of their cluster: gives the CTAs that go on.
+    fn arrives_at_cluster(&mut self, slot: u32) -> Vec<u32> {
+        let cta = &self.ctas[slot as usize].slot;
+        let Some(launch) = &cta.launch else { return Vec::new() };
+        self.barriers.arrive(cta.cluster.id(launch.id), cta.cluster.size(), slot)
+    }
+
+    /// The CTA in a slot ends: gives the CTAs of its cluster that go on.
+    fn leaves_cluster(&mut self, slot: u32) -> Vec<u32> {
+        let cta = &self.ctas[slot as usize].slot;
+        match &cta.launch {
+            Some(launch) if cta.cluster.size() > 1 => {
+                self.barriers.leave(cta.cluster.id(launch.id), cta.cluster.size(), slot)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// CTAs go on from the barrier of their cluster: gives the first of them in the order of turns.
+    fn release_clusters(&mut self, slots: &[u32]) -> Option<usize> {
+        for &slot in slots {
+            self.ctas[slot as usize].release_cluster();
+        }
+        self.running.iter().position(|running| slots.contains(running))
     }
 }
 
@@ -186,7 +224,7 @@ impl<P: Profile> Sm<P> {
             }
             let functional = &mut self.state.functional;
             let slot = functional.running[turn];
-            let cta = &mut functional.ctas[slot as usize];
+            let (cta, peers) = Peers::beside(&mut functional.ctas, slot as usize);
             let before = left;
             let mut runner = Runner {
                 execution: &mut self.execution,
@@ -198,12 +236,20 @@ impl<P: Profile> Sm<P> {
                 cycle: functional.clock,
                 slot,
                 left: &mut left,
+                peers,
+                arrives: false,
             };
             let stop = runner.run(cta);
+            let arrives = runner.arrives;
             functional.clock += u64::from(before - left);
             ends.launches.extend(device_runtime::messages(&mut cta.slot));
+            let mut released = if arrives { functional.arrives_at_cluster(slot) } else { Vec::new() };
+            let cta = &mut functional.ctas[slot as usize];
             match stop {
-                Stop::Quantum => break,
+                Stop::Quantum => {
+                    functional.release_clusters(&released);
+                    break;
+                }
                 Stop::Waits => turn += 1,
                 Stop::TurnOver => {
                     cta.begin_turn();
@@ -212,8 +258,19 @@ impl<P: Profile> Sm<P> {
                     // It may have waited for one that has not begun.
                     self.begin_functional(turn, &mut ends, step);
                 }
-                Stop::Ended => self.functional_ended(turn, None, &mut ends),
-                Stop::Fault(fault) => self.functional_ended(turn, Some(*fault), &mut ends),
+                Stop::Ended => {
+                    released.extend(functional.leaves_cluster(slot));
+                    self.functional_ended(turn, None, &mut ends);
+                }
+                Stop::Fault(fault) => {
+                    released.extend(functional.leaves_cluster(slot));
+                    self.functional_ended(turn, Some(*fault), &mut ends);
+                }
+            }
+            // Those of the cluster whose turn is over may go on.
+            if !released.is_empty() {
+                let first = self.state.functional.release_clusters(&released);
+                turn = first.map_or(turn, |first| turn.min(first));
             }
         }
         self.functional_writer.close();
@@ -258,7 +315,7 @@ impl<P: Profile> Sm<P> {
                     wrong_frees.extend(result.first_zero().map(|(lane, address)| (slot, warp, pc, lane, address)));
                 } else if result.mask != 0 {
                     let (program, state, _) = cta.warps[warp].context.parts();
-                    state.write_atomic_result(program, pc, &result.values(), result.mask);
+                    state.write_deferred_result(program, pc, &result.values(), result.mask);
                 }
                 if result.kind == LoggedKind::LaunchBuffer {
                     let runtime = &mut cta.slot.device_runtime;
@@ -277,14 +334,18 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// The next CTA that waits begins, as the one whose turn is `turn`. False where none waits.
+    /// The next cluster that waits begins, most often one CTA, as those whose turn is `turn`. False where none waits.
     fn begin_functional(&mut self, turn: usize, ends: &mut Ends, step: &Step) -> bool {
         let functional = &mut self.state.functional;
-        while let Some((launch, place)) = functional.take_waiting() {
+        while let Some((launch, number)) = functional.take_waiting() {
+            let size = launch.cluster_size();
+            let place = launch.cta_of_cluster(number, 0);
             let Some(program) = launch.code.program::<Program>() else {
                 let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
                 let fault = KernelFault::of(&launch, place, [0; 3], cause, String::new());
-                ends.add(launch.id, &CtaCounters::default(), Some(fault), step.now.time());
+                for _ in 0..size {
+                    ends.add(launch.id, &CtaCounters::default(), Some(fault.clone()), step.now.time());
+                }
                 continue;
             };
             if let Some(origin) = launch.origin.as_ref().filter(|_| place == [0; 3]) {
@@ -296,6 +357,7 @@ impl<P: Profile> Sm<P> {
                     let facts = LaunchFacts {
                         block: launch.block,
                         grid: launch.grid,
+                        cluster: launch.cluster.into(),
                         parameters: &launch.parameters,
                         grid_workspace: launch.grid_workspace,
                         dynamic_shared_bytes: launch.dynamic_shared_bytes,
@@ -306,13 +368,18 @@ impl<P: Profile> Sm<P> {
                 }
             };
             functional.constants = Some((launch.id, constants.clone()));
-            let slot = functional.free.pop().unwrap_or_else(|| {
-                functional.ctas.push(FunctionalCta::default());
-                functional.ctas.len() as u32 - 1
-            });
             let at = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot: 0 };
-            functional.ctas[slot as usize].start(&launch, &program, at, place, &constants);
-            functional.running.insert(turn, slot);
+            let slots: Vec<u32> = (0..size).map(|_| functional.take_slot()).collect();
+            let sm = self.wiring.index as u16;
+            let members: Arc<[ClusterPlace]> =
+                slots.iter().map(|&slot| ClusterPlace { sm, slot: slot as u16 }).collect();
+            for (rank, &slot) in (0..size).zip(&slots) {
+                let place = launch.cta_of_cluster(number, rank);
+                let cluster = CtaCluster { number, rank: rank as u8, members: Arc::clone(&members) };
+                let cluster = (size > 1).then_some(&cluster);
+                functional.ctas[slot as usize].start(&launch, &program, at, (place, cluster), &constants);
+            }
+            functional.running.splice(turn..turn, slots);
             return true;
         }
         false

@@ -3,10 +3,13 @@
 use super::cta::{FunctionalCta, Waits};
 use crate::gpu::sm::execution::{Execution, Values, count_access, count_all};
 use crate::gpu::sm::lane_memory::{ByLines, RecentRanges};
+use crate::gpu::sm::remote_access::{fill, perform, perform_bulk, ranks_of, values_of};
 use crate::gpu::sm::warps::copies::{Arrival, complete};
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, BarrierArrival, BulkCopy, BulkEnd, CacheOperator, Effect, MemoryAccess, Space};
 use balar_isa::interpreter::Tally;
+use balar_isa::program::lanes;
+use balar_protocol::cluster::{ClusterPlace, RemoteAccess};
 use balar_protocol::cuda::{FaultCause, KernelFault};
 use balar_protocol::{Clock, SimTime};
 
@@ -57,6 +60,32 @@ pub(super) struct Runner<'a, 'b> {
     pub slot: u32,
     /// Warp instructions that may still run.
     pub left: &'a mut u32,
+    /// The other CTAs of the SM.
+    pub peers: Peers<'a>,
+    /// Whether all threads of the CTA have arrived at the barrier of their cluster.
+    pub arrives: bool,
+}
+
+/// The CTAs of an SM but one.
+pub(super) struct Peers<'a> {
+    before: &'a mut [FunctionalCta],
+    after: &'a mut [FunctionalCta],
+}
+
+impl<'a> Peers<'a> {
+    /// The CTA in a slot, and the others.
+    pub fn beside(ctas: &'a mut [FunctionalCta], slot: usize) -> (&'a mut FunctionalCta, Peers<'a>) {
+        let (before, rest) = ctas.split_at_mut(slot);
+        let (own, after) = rest.split_first_mut().expect("a CTA that runs has a slot");
+        (own, Peers { before, after })
+    }
+
+    /// The one in a slot.
+    fn get(&mut self, slot: u16) -> Option<&mut FunctionalCta> {
+        let slot = usize::from(slot);
+        let own = self.before.len();
+        if slot < own { self.before.get_mut(slot) } else { self.after.get_mut(slot.checked_sub(own + 1)?) }
+    }
 }
 
 /// The slot and the warp of a token.
@@ -138,6 +167,24 @@ impl Runner<'_, '_> {
                     slot.counters.branches_divergent += u64::from(divergent);
                     slot.counters.branches_uniform += u64::from(!divergent);
                 }
+                Effect::Bulk(_) if self.execution.sent.is_some() => {
+                    let fault_of_copy = self.send(cta);
+                    self.waits_after(cta, warp, pc, effect);
+                    if let Some(cause) = fault_of_copy {
+                        match fault(cta, warp, (pc, 0), cause) {
+                            Some(fault) => break WarpStop::Fault(Box::new(fault)),
+                            None => break WarpStop::Over,
+                        }
+                    }
+                }
+                Effect::Memory { .. } if self.execution.remote.is_some() => {
+                    if let Some((lane, cause)) = self.access_elsewhere(cta, warp) {
+                        match fault(cta, warp, (pc, lane), cause) {
+                            Some(fault) => break WarpStop::Fault(Box::new(fault)),
+                            None => break WarpStop::Over,
+                        }
+                    }
+                }
                 Effect::Memory { deferred } => {
                     if self.waits_after_access(cta, warp, pc, deferred) {
                         break WarpStop::Over;
@@ -166,6 +213,53 @@ impl Runner<'_, '_> {
         }
     }
 
+    /// The last step's access is one to the shared memory of other CTAs, which are here: it is made at once. Gives the lane and the cause
+    /// of a fault.
+    #[cold]
+    fn access_elsewhere(&mut self, cta: &mut FunctionalCta, warp: usize) -> Option<(u8, FaultCause)> {
+        let pc = self.execution.remote.take()?;
+        let &MemoryAccess { space, kind, .. } = &self.execution.access;
+        count_access(&mut cta.slot.counters, space, kind);
+        let launch = cta.slot.launch.as_ref()?.id;
+        let mut message = Box::<RemoteAccess>::default();
+        for rank in lanes(ranks_of(self.execution)) {
+            let cluster = (&cta.slot.cluster, launch);
+            fill(&mut message, self.execution, cluster, rank as u32, (pc, ClusterPlace::default(), 0));
+            let peer = self.peers.get(message.to.slot).map(|peer| &mut peer.slot);
+            perform(&mut message, peer);
+            if let Some(fault) = message.fault.take() {
+                return Some(fault);
+            }
+            if matches!(kind, AccessKind::Load | AccessKind::Atomic) {
+                let (program, state, _) = cta.warps[warp].context.parts();
+                state.write_deferred_result(program, pc, &values_of(&message), message.mask);
+            }
+        }
+        None
+    }
+
+    /// The last step's copy sends bytes to other CTAs, which are here: they come at once. Gives the cause of a fault.
+    #[cold]
+    fn send(&mut self, cta: &mut FunctionalCta) -> Option<FaultCause> {
+        let sent = self.execution.sent.take()?;
+        let launch = cta.slot.launch.as_ref()?.id;
+        sent.messages(&cta.slot.cluster, launch, ClusterPlace::default()).find_map(|mut message| {
+            let peer = self.peers.get(message.to.slot).map(|peer| &mut peer.slot);
+            perform_bulk(&mut message, peer);
+            message.fault.take()
+        })
+    }
+
+    /// All threads of the CTA have arrived at the barrier of their cluster.
+    fn arrive_at_cluster(&mut self, cta: &mut FunctionalCta) {
+        // The CTA may be its own cluster.
+        if cta.slot.cluster.size() > 1 {
+            self.arrives = true;
+        } else {
+            cta.release_cluster();
+        }
+    }
+
     /// The warp has made an access: does it wait?
     #[inline]
     fn waits_after_access(&mut self, cta: &mut FunctionalCta, warp: usize, pc: u32, deferred: bool) -> bool {
@@ -190,9 +284,28 @@ impl Runner<'_, '_> {
         let MemoryAccess { space, kind, mask, .. } = self.execution.access;
         match effect {
             Effect::Barrier(arrival) => return arrive(cta, warp, &arrival),
+            Effect::ClusterArrive { mask } => {
+                cta.slot.counters.inst_barriers += 1;
+                let live_threads = cta.slot.live_threads;
+                if cta.slot.cluster.arrive(warp as u32, mask, live_threads) {
+                    self.arrive_at_cluster(cta);
+                }
+                return false;
+            }
+            Effect::ClusterWait => {
+                let waits = cta.warps[warp].context.state().is_blocked();
+                if waits {
+                    cta.wait(warp, Waits::Barrier);
+                }
+                return waits;
+            }
             Effect::Exit { mask } => {
                 let has_ended = cta.warps[warp].context.state().is_finished();
                 cta.slot.exit(mask.count_ones(), has_ended);
+                let live_threads = cta.slot.live_threads;
+                if cta.slot.cluster.exit(warp as u32, mask, live_threads) {
+                    self.arrive_at_cluster(cta);
+                }
                 if has_ended {
                     cta.wait(warp, Waits::Nothing);
                     cta.slot.live_warps -= 1;
@@ -219,8 +332,10 @@ impl Runner<'_, '_> {
                 }
                 return false;
             }
-            Effect::Bulk(BulkCopy { end: BulkEnd::Barrier { address }, bytes, .. }) => {
-                complete(&mut cta.slot.shared, address, bytes);
+            Effect::Bulk(BulkCopy { end, bytes, .. }) => {
+                if let BulkEnd::Barrier { address } = end {
+                    complete(&mut cta.slot.shared, address, bytes);
+                }
                 return false;
             }
             Effect::System { mask, deferred, .. } => {
@@ -239,7 +354,6 @@ impl Runner<'_, '_> {
             | Effect::Fence
             | Effect::CopyCommit
             | Effect::CopyWait { .. }
-            | Effect::Bulk(_)
             | Effect::BulkCommit
             | Effect::BulkWait { .. }
             | Effect::Product { .. }

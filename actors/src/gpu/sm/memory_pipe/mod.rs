@@ -68,6 +68,11 @@ pub struct PipeSpecification {
 }
 
 impl PipeSpecification {
+    /// Cycles from a look-up of shared memory to its result.
+    pub fn shared_latency(&self) -> u64 {
+        self.shared_latency
+    }
+
     /// The specification by these parameters.
     pub fn new(parameters: &SmParameters) -> PipeSpecification {
         PipeSpecification {

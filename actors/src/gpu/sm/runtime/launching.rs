@@ -218,6 +218,7 @@ fn launch<L: OwnWrites>(
         code: known.code,
         name: known.name,
         grid,
+        cluster: None,
         block,
         dynamic_shared_bytes: shared_bytes,
         shared_bytes: known.shared_bytes + shared_bytes,

@@ -173,6 +173,7 @@ impl<L: OwnWrites> Arguments for Buffer<'_, '_, L> {
 mod tests {
     use super::*;
     use crate::gpu::sm::lane_memory::{Caller, RecentRanges};
+    use crate::gpu::sm::warps::cluster::ClusterSlot;
     use crate::gpu::sm::warps::device_runtime::DeviceRuntime;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
     use balar_isa::execution::MOST_ARGUMENTS;
@@ -197,6 +198,10 @@ mod tests {
             log,
             time: SimTime(5),
             shared,
+            shared_base: 0,
+            cluster: &ClusterSlot::default(),
+            remote: &mut None,
+            sent: &mut None,
             local: &mut local,
             local_bytes: 32,
             recent: &mut recent,

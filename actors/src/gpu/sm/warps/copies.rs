@@ -3,6 +3,7 @@
 //! The copies up to a commit, or up to an arrival at an `mbarrier` object, are a batch. Batches end in order, whenever their data
 //! come; memory is taken only when more are under way than ever before.
 
+use balar_isa::cluster::OFFSET_BITS;
 use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, BarrierOperation};
 use balar_isa::mbarrier::update;
 use balar_isa::program::lanes;
@@ -155,7 +156,7 @@ impl Arrival {
     pub fn happen(&self, shared: &mut [u8]) {
         let operation = AtomicOperation::Barrier(self.operation);
         let function = AtomicFunction { operation, data_type: AtomicType::U64 };
-        for address in lanes(self.mask).map(|lane: usize| self.addresses[lane] as usize) {
+        for address in lanes(self.mask).map(|lane: usize| self.addresses[lane] as usize & OFFSET_BITS as usize) {
             if let Some(object) = shared.get_mut(address..address + 8) {
                 function.update(object, 1, 0);
             }

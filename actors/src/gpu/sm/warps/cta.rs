@@ -1,9 +1,11 @@
 //! A CTA slot of an SM: the CTA's shared memory, barriers and counters.
 
+use super::cluster::ClusterSlot;
 use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
+use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{ContextId, SimTime};
@@ -48,6 +50,8 @@ pub struct CtaSlot {
     pub constants_of: Option<LaunchId>,
     /// Shared memory.
     pub shared: Vec<u8>,
+    /// The CTA in its cluster.
+    pub cluster: ClusterSlot,
     /// Its work so far.
     pub counters: CtaCounters,
     /// When the CTA scheduler hears of the end of the CTA that was here last.
@@ -70,7 +74,8 @@ pub struct Completion {
 
 impl CtaSlot {
     /// Clears the state of an earlier CTA, without giving memory back. The CTA has `shared_bytes` of shared memory.
-    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3], shared_bytes: u32) {
+    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3], shared_bytes: u32, cluster: Option<&CtaCluster>) {
+        self.cluster.start(cluster);
         self.shared.clear();
         self.shared.resize(shared_bytes as usize, 0);
         self.live_threads = launch.threads_per_cta();

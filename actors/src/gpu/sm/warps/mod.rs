@@ -4,6 +4,7 @@
 //! instruction that it issues, to "not selected" while it is ready, or to one stall. A wait with a known end is charged when it begins.
 
 mod account;
+pub mod cluster;
 pub mod copies;
 pub mod cta;
 pub mod device_runtime;
@@ -132,6 +133,11 @@ impl<P: Profile> Warps<P> {
     #[inline]
     pub fn cta(&mut self, cta: usize) -> &mut CtaSlot {
         &mut self.ctas[cta]
+    }
+
+    /// The CTA slot of a number that came from outside, where there is one.
+    pub fn cta_at(&mut self, slot: u16) -> Option<&mut CtaSlot> {
+        self.ctas.get_mut(usize::from(slot))
     }
 
     /// The slot of a warp's CTA.

@@ -12,6 +12,7 @@ use balar_isa::execution::BarrierArrival;
 use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
+use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::launches::Unreported;
 use balar_protocol::statistics::CtaCounters;
@@ -28,13 +29,18 @@ impl<P: Profile> Warps<P> {
         launch: &Arc<KernelLaunch>,
         program: &Arc<Program>,
         (place, sub_cores): (Place, SubCores),
-        cta: [u32; 3],
+        (cta, cluster): ([u32; 3], Option<&CtaCluster>),
         constants: LaunchConstants,
     ) -> WarpSet {
         let Place { sm, sm_count, slot } = place;
         let shared_bytes = program.resources().addressed_shared_bytes(launch.shared_bytes);
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, shared_bytes);
-        self.ctas[usize::from(slot)].constants = constants.clone();
+        let own = &mut self.ctas[usize::from(slot)];
+        own.start(Arc::clone(launch), cta, shared_bytes, cluster);
+        let constants = program.constants_of_rank(&constants, own.cluster.rank());
+        if own.cluster.rank() != 0 && program.has_constants_of_ranks() {
+            own.constants_of = None;
+        }
+        own.constants = constants.clone();
         let party = self.parties.enter(launch.id);
         let warps = launch.warps_per_cta();
         let mut placed = 0;
@@ -42,6 +48,7 @@ impl<P: Profile> Warps<P> {
             block: launch.block,
             grid: launch.grid,
             cta,
+            cluster: launch.cluster.into(),
             warp_in_cta: 0,
             sm,
             sm_count,
@@ -133,9 +140,14 @@ impl<P: Profile> Warps<P> {
     }
 
     /// A CTA that cannot run takes its slot, for [`Self::end_cta`] to say so.
-    pub fn place_without_code(&mut self, launch: &Arc<KernelLaunch>, slot: u16, cta: [u32; 3]) {
+    pub fn place_without_code(
+        &mut self,
+        launch: &Arc<KernelLaunch>,
+        slot: u16,
+        (cta, cluster): ([u32; 3], Option<&CtaCluster>),
+    ) {
         self.parties.enter(launch.id);
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, launch.shared_bytes);
+        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta, launch.shared_bytes, cluster);
     }
 
     /// Threads of a warp arrive at a barrier of their CTA.

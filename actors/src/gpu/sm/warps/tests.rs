@@ -22,6 +22,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         code: Code::new(ProgramId(3), Arc::clone(program)),
         name: "k".into(),
         grid: [1; 3],
+        cluster: None,
         block: [threads, 1, 1],
         dynamic_shared_bytes: 0,
         shared_bytes: 0,
@@ -52,7 +53,7 @@ fn three_warps() -> Warps {
     let mut warps: Warps = Warps::new(8, 2);
     let place = Place { sm: 0, sm_count: 1, slot: 1 };
     let placed =
-        warps.place(&launch(&program, 96), &program, (place, sub_cores(3)), [0; 3], LaunchConstants::default());
+        warps.place(&launch(&program, 96), &program, (place, sub_cores(3)), ([0; 3], None), LaunchConstants::default());
     assert_eq!(placed, 0b111);
     warps.advance_to(100);
     warps.begin(placed, 100);
@@ -170,7 +171,7 @@ fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
     let mut warps: Warps = Warps::new(4, 1);
     let place = Place { sm: 0, sm_count: 1, slot: 0 };
     let placed =
-        warps.place(&launch(&program, 64), &program, (place, sub_cores(2)), [0; 3], LaunchConstants::default());
+        warps.place(&launch(&program, 64), &program, (place, sub_cores(2)), ([0; 3], None), LaunchConstants::default());
     warps.begin(placed, 0);
     let arrival = BarrierArrival { barrier: 0, kind: BarrierKind::Sync, threads: None, mask: u32::MAX, predicate: 0 };
     assert_eq!(warps.arrive(0, &arrival), None);
@@ -191,7 +192,7 @@ fn a_warp_takes_the_first_free_slot_of_its_sub_core() {
             &launch,
             &program,
             (place, SubCores { of_warps, count: 4 }),
-            [0; 3],
+            ([0; 3], None),
             LaunchConstants::default(),
         );
         (placed, members(placed).map(|slot| warps.warp(slot).warp_in_cta).collect::<Vec<_>>())
@@ -206,8 +207,13 @@ fn younger_warps_know_the_older_ones() {
     let mut warps: Warps = Warps::new(4, 4);
     for slot in 0..3 {
         let place = Place { sm: 0, sm_count: 1, slot };
-        let placed =
-            warps.place(&launch(&program, 32), &program, (place, sub_cores(1)), [0; 3], LaunchConstants::default());
+        let placed = warps.place(
+            &launch(&program, 32),
+            &program,
+            (place, sub_cores(1)),
+            ([0; 3], None),
+            LaunchConstants::default(),
+        );
         warps.begin(placed, 0);
     }
     warps.retire(0, 5);
@@ -216,7 +222,7 @@ fn younger_warps_know_the_older_ones() {
         &launch(&program, 32),
         &program,
         (Place { sm: 0, sm_count: 1, slot: 3 }, sub_cores(1)),
-        [0; 3],
+        ([0; 3], None),
         LaunchConstants::default(),
     );
     let older = [0, 1, 2].map(|warp| warps.older()[warp] & 0b111);
