@@ -18,8 +18,8 @@ mod program;
 pub mod trace;
 pub mod tunnel;
 
-pub use balar_protocol::cluster::{MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
 pub use balar_protocol::CtaNeeds;
+pub use balar_protocol::cluster::{MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
 pub use balar_protocol::statistics::Verification;
 pub use balar_protocol::texture::{AddressMode, ChannelKind};
 pub use bytes::{Bytes, zeroed};

@@ -5,13 +5,13 @@
 pub(crate) mod parts;
 pub(crate) mod timing;
 
-pub use crate::lanes::{LANES, lanes};
 use crate::cluster::SharedAddress;
 use crate::execution::AtomicFunction;
+pub use crate::lanes::{LANES, lanes};
 use crate::machine::code::PARAMETERS_AT;
 use crate::machine::program::MachineProgram;
-use crate::operation::{Instruction, Kind, MemoryForm};
 use crate::operation::operand::Row;
+use crate::operation::{Instruction, Kind, MemoryForm};
 use crate::ptx::source::{SourceText, Span};
 use crate::sass;
 use crate::source_lines::{InstructionLines, SourcePlace};

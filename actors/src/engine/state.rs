@@ -177,8 +177,14 @@ mod tests {
     #[test]
     fn codes_are_named_by_number_and_completed() {
         let code = Code::new(ProgramId(7), Arc::new(42_u32));
-        let cta =
-            CtaLaunch { launch: launch(code.clone()), cta: [3, 2, 1], slot: 5, sub_cores: [0, 1].into(), carve_out: 0, cluster: None };
+        let cta = CtaLaunch {
+            launch: launch(code.clone()),
+            cta: [3, 2, 1],
+            slot: 5,
+            sub_cores: [0, 1].into(),
+            carve_out: 0,
+            cluster: None,
+        };
         let bytes = save_state(&Payload::Cta(CtaMessage::Launch(Box::new(cta)))).expect("plain values");
         let mut read: Payload = restore_state(&bytes).expect("just written");
         assert_eq!(complete_payload(&mut read, &()), Err(StateError::UnknownCode(ProgramId(7))));

@@ -48,7 +48,9 @@ pub(crate) fn check_clusters(
     let refused = |error: CudaError, text: String| Err((error, format!("kernel {}: {text}", launch.name)));
     let (size, (major, minor)) = (launch.cluster_size(), gpu.compute_capability);
     if size > 1 && gpu.compute_capability < FIRST_WITH_CLUSTERS {
-        let text = format!("clusters of {cluster:?} blocks on a GPU of compute capability {major}.{minor}, expected 9.0 or higher");
+        let text = format!(
+            "clusters of {cluster:?} blocks on a GPU of compute capability {major}.{minor}, expected 9.0 or higher"
+        );
         return refused(CudaError::InvalidClusterSize, text);
     }
     let is_allowed = non_portable || needs.maximum_size.is_some_and(|most| most > PORTABLE_CLUSTER);
@@ -60,11 +62,13 @@ pub(crate) fn check_clusters(
         return refused(CudaError::InvalidClusterSize, text);
     }
     if size > 1 && gpu.cluster_groups.is_none() {
-        let text = format!("clusters of {cluster:?} blocks, and {} has no SmNetwork, which would join its SMs", gpu.part);
+        let text =
+            format!("clusters of {cluster:?} blocks, and {} has no SmNetwork, which would join its SMs", gpu.part);
         return refused(CudaError::NotSupported, text);
     }
     if size > 1 && active_clusters(&CtaNeeds::of_cta(launch), size, gpu) == 0 {
-        let text = format!("a cluster of {cluster:?} blocks is too large for the SMs of {} that it could be on", gpu.part);
+        let text =
+            format!("a cluster of {cluster:?} blocks is too large for the SMs of {} that it could be on", gpu.part);
         return refused(CudaError::LaunchOutOfResources, text);
     }
     Ok(())

@@ -110,7 +110,8 @@ impl Decoder<'_> {
             O::Mapa => {
                 let source = self.source(operand, data_type)?;
                 let rank = self.source(self.operand(instruction, 2)?, T::U32)?;
-                let lanes = if wide { functions::<Map<MapAddress<u64>>>() } else { functions::<Map<MapAddress<u32>>>() };
+                let lanes =
+                    if wide { functions::<Map<MapAddress<u64>>>() } else { functions::<Map<MapAddress<u32>>>() };
                 (lanes, source, rank)
             }
             // The rank is in the lower half of a generic address.

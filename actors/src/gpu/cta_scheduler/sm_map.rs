@@ -130,10 +130,15 @@ impl SmMap {
         before: &[WantedPlace],
         size: u32,
     ) -> Option<Vec<(CtaPlace, ClusterPlace)>> {
-        let mut groups: Vec<(u32, usize)> = self.groups.iter().zip(0..).map(|(group, number)| {
-            let free: u32 = group.iter().map(|&sm| self.state.sms[sm].free.warps()).sum();
-            (u32::MAX - free, number)
-        }).collect();
+        let mut groups: Vec<(u32, usize)> = self
+            .groups
+            .iter()
+            .zip(0..)
+            .map(|(group, number)| {
+                let free: u32 = group.iter().map(|&sm| self.state.sms[sm].free.warps()).sum();
+                (u32::MAX - free, number)
+            })
+            .collect();
         groups.sort_unstable();
         groups.into_iter().find_map(|(_, group)| self.place_in_group(launch, wanted, before, (group, size)))
     }

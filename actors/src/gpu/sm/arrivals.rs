@@ -31,9 +31,10 @@ impl<P: Profile> Sm<P> {
             timeline.begins(command, cycle);
         }
         let refusal = cluster.and_then(|_| self.refusal_of_clusters());
-        let program = launch.code.program::<Program>().ok_or_else(|| {
-            FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name))
-        });
+        let program = launch
+            .code
+            .program::<Program>()
+            .ok_or_else(|| FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name)));
         let program = match program.and_then(|program| refusal.map_or(Ok(program), Err)) {
             Ok(program) => program,
             Err(cause) => {

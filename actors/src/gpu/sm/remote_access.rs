@@ -86,7 +86,8 @@ pub fn perform(access: &mut RemoteAccess, cta: Option<&mut CtaSlot>) {
             let program = cta.launch.as_ref().and_then(|launch| launch.code.program::<Program>());
             let function = program.and_then(|program| program.atomic_function(pc));
             if function.is_none() {
-                let cause = FaultCause::Unsupported("an update of another CTA's shared memory that is no atomic".to_owned());
+                let cause =
+                    FaultCause::Unsupported("an update of another CTA's shared memory that is no atomic".to_owned());
                 access.fault = Some((access.mask.trailing_zeros() as u8 % LANES as u8, cause));
                 return;
             }

@@ -81,7 +81,8 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     }
     let misplaced = ports.iter().find_map(|(index, port)| {
         let peer = context.ports.peer(*port)?;
-        (peer.index() != *index).then(|| format!("its port sm[{index}] leads to {}, expected the SM of that number", peer.path))
+        (peer.index() != *index)
+            .then(|| format!("its port sm[{index}] leads to {}, expected the SM of that number", peer.path))
     });
     problems.extend(misplaced.map(|problem| ParameterProblem::new("sm", problem)));
     problems.into_result()?;

@@ -18,8 +18,15 @@ fn network() -> SmNetwork {
 
 fn access(from: u16, to: u16, id: u32, kind: RemoteKind) -> Payload {
     let place = |sm| ClusterPlace { sm, slot: 0 };
-    let access =
-        RemoteAccess { from: place(from), to: place(to), id, kind, bytes: 4, mask: u32::MAX, ..RemoteAccess::default() };
+    let access = RemoteAccess {
+        from: place(from),
+        to: place(to),
+        id,
+        kind,
+        bytes: 4,
+        mask: u32::MAX,
+        ..RemoteAccess::default()
+    };
     Payload::Cluster(ClusterMessage::Access(Box::new(access)))
 }
 

@@ -191,7 +191,14 @@ static KERNELS: Handles<Arc<Kernel>> = Handles::new(Kind::Kernel);
 impl Kernel {
     /// A kernel that `code` should have.
     pub fn new(code: Arc<Code>, name: Arc<str>, device: Option<u32>) -> Arc<Kernel> {
-        Arc::new(Kernel { name, code, device, carveout: AtomicI32::new(-1), clusters: Mutex::default(), handle: OnceLock::new() })
+        Arc::new(Kernel {
+            name,
+            code,
+            device,
+            carveout: AtomicI32::new(-1),
+            clusters: Mutex::default(),
+            handle: OnceLock::new(),
+        })
     }
 
     /// The kernel's handle.

@@ -86,7 +86,12 @@ pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, valu
 
 /// Writes the values that a load has read to its destinations. A single value has been extended to 64 bits.
 #[inline(always)]
-pub(in crate::interpreter) fn write_extended(instruction: &Instruction, registers: &mut Registers, accessed: &LaneValues, mask: u32) {
+pub(in crate::interpreter) fn write_extended(
+    instruction: &Instruction,
+    registers: &mut Registers,
+    accessed: &LaneValues,
+    mask: u32,
+) {
     let form = &instruction.memory;
     if form.elements == 1 {
         write_element(registers, instruction.destinations[0], form.wide[0], &accessed.low, mask);

@@ -158,8 +158,9 @@ pub(in crate::interpreter) fn problem(problem: MemoryProblem) -> Effect {
     match problem {
         MemoryProblem::Later => Effect::Retry,
         MemoryProblem::Elsewhere { lanes } => {
-            let cause =
-                FaultCause::Unsupported("an access to the shared memory of another CTA by such an instruction".to_owned());
+            let cause = FaultCause::Unsupported(
+                "an access to the shared memory of another CTA by such an instruction".to_owned(),
+            );
             Effect::Fault { lane: lanes.trailing_zeros() as u8, cause }
         }
         MemoryProblem::Fault { lane, cause } => Effect::Fault { lane, cause },

@@ -317,9 +317,9 @@ impl Body for QuerySpace {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         use crate::cluster::rank_of;
-        use crate::interpreter::registers::cluster;
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
         use crate::interpreter::access::memory::read_addresses;
+        use crate::interpreter::registers::cluster;
         let mut addresses = [0; LANES];
         read_addresses(instruction, registers, constants, &mut addresses);
         let mut truth = 0;
@@ -328,9 +328,7 @@ impl Body for QuerySpace {
             let is_there = match instruction.immediate {
                 0 => !is_in(LOCAL_WINDOW) && !is_in(SHARED_WINDOW),
                 1 => is_in(LOCAL_WINDOW),
-                2 => {
-                    is_in(SHARED_WINDOW) && rank_of(address - SHARED_WINDOW) == registers.cluster[cluster::RANK]
-                }
+                2 => is_in(SHARED_WINDOW) && rank_of(address - SHARED_WINDOW) == registers.cluster[cluster::RANK],
                 _ => is_in(SHARED_WINDOW),
             };
             truth |= u32::from(is_there) << lane;

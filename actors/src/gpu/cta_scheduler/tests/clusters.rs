@@ -35,11 +35,10 @@ fn a_cluster_is_placed_at_one_time_on_sms_of_one_group() {
     let sent = placed(&bench.run(&mut unit, WINDOW, SimTime(300_000)));
     // The larger group has more room; there each CTA has an SM of its own. The next cluster comes as many cycles later.
     let (first, second) = sent.split_at(3);
-    assert_eq!(first.iter().map(|cta| (cta.0, cta.2, cta.3, cta.4)).collect::<Vec<_>>(), [
-        (120, 0, 0, 0),
-        (120, 1, 0, 1),
-        (120, 2, 0, 2)
-    ]);
+    assert_eq!(
+        first.iter().map(|cta| (cta.0, cta.2, cta.3, cta.4)).collect::<Vec<_>>(),
+        [(120, 0, 0, 0), (120, 1, 0, 1), (120, 2, 0, 2)]
+    );
     let mut ports: Vec<u16> = first.iter().map(|cta| cta.1).collect();
     ports.sort_unstable();
     assert_eq!(ports, [3, 4, 5]);
@@ -60,8 +59,7 @@ fn the_ranks_of_a_plane_go_along_x_first() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let expected =
-        [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 0], [3, 0, 0], [2, 1, 0], [3, 1, 0]];
+    let expected = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 0], [3, 0, 0], [2, 1, 0], [3, 1, 0]];
     assert_eq!(ctas, expected);
 }
 

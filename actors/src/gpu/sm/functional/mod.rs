@@ -371,7 +371,8 @@ impl<P: Profile> Sm<P> {
             let at = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot: 0 };
             let slots: Vec<u32> = (0..size).map(|_| functional.take_slot()).collect();
             let sm = self.wiring.index as u16;
-            let members: Arc<[ClusterPlace]> = slots.iter().map(|&slot| ClusterPlace { sm, slot: slot as u16 }).collect();
+            let members: Arc<[ClusterPlace]> =
+                slots.iter().map(|&slot| ClusterPlace { sm, slot: slot as u16 }).collect();
             for (rank, &slot) in (0..size).zip(&slots) {
                 let place = launch.cta_of_cluster(number, rank);
                 let cluster = CtaCluster { number, rank: rank as u8, members: Arc::clone(&members) };

@@ -74,13 +74,7 @@ pub struct Completion {
 
 impl CtaSlot {
     /// Clears the state of an earlier CTA, without giving memory back. The CTA has `shared_bytes` of shared memory.
-    pub fn start(
-        &mut self,
-        launch: Arc<KernelLaunch>,
-        cta: [u32; 3],
-        shared_bytes: u32,
-        cluster: Option<&CtaCluster>,
-    ) {
+    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3], shared_bytes: u32, cluster: Option<&CtaCluster>) {
         self.cluster.start(cluster);
         self.shared.clear();
         self.shared.resize(shared_bytes as usize, 0);
