@@ -5,6 +5,7 @@
 //! is [posted](balar_host::tunnel::Client::post), which saves both ends a wake-up. The first of its kind, and every one after an error,
 //! is waited for.
 
+use crate::session::state::process;
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallResult, CudaError};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +56,8 @@ struct LaunchKind {
     block: [u32; 3],
     parameter_bytes: usize,
     grid: [u32; 3],
+    /// What the extents of all accepted grids are multiples of: so are those of a cluster of the kernel, if it has any.
+    step: [u32; 3],
     shared_bytes: u32,
 }
 
@@ -69,11 +72,32 @@ impl LaunchKind {
             && launch.cluster.is_none()
     }
 
+    /// Would this launch be accepted, too?
+    fn accepts(&self, launch: &Launch) -> bool {
+        self.covers(launch) && (!knows_clusters() || self.is_filled_alike(launch))
+    }
+
+    /// Do clusters that fill all its grids fill that of this launch?
+    fn is_filled_alike(&self, launch: &Launch) -> bool {
+        launch.grid.iter().zip(self.step).all(|(extent, step)| extent.is_multiple_of(step))
+    }
+
     /// Are its limits, each by itself, above those of this launch?
     fn covers(&self, launch: &Launch) -> bool {
         let fits = |(wanted, accepted): (&u32, u32)| (1..=accepted).contains(wanted);
         launch.grid.iter().zip(self.grid).all(fits) && launch.shared_memory_bytes <= self.shared_bytes
     }
+}
+
+/// The greatest common divisor.
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Has a device of the node clusters of blocks, which must fill grids?
+fn knows_clusters() -> bool {
+    let node = process::node();
+    node.is_some_and(|node| node.description.devices.iter().any(|device| !device.cluster_groups.is_empty()))
 }
 
 impl Posting {
@@ -85,7 +109,7 @@ impl Posting {
             && !launch.cooperative
             && CONNECTIONS.load(Ordering::SeqCst) == 1
             && self.changes == CHANGES.load(Ordering::Relaxed)
-            && self.accepted.iter().any(|kind| kind.is_of(device, launch) && kind.covers(launch));
+            && self.accepted.iter().any(|kind| kind.is_of(device, launch) && kind.accepts(launch));
         self.left -= u32::from(is_posted);
         is_posted
     }
@@ -115,6 +139,9 @@ impl Posting {
             for (largest, accepted) in kind.grid.iter_mut().zip(launch.grid) {
                 *largest = accepted.max(*largest);
             }
+            for (step, accepted) in kind.step.iter_mut().zip(launch.grid) {
+                *step = common_divisor(*step, accepted);
+            }
             kind.shared_bytes = kind.shared_bytes.max(launch.shared_memory_bytes);
             return;
         }
@@ -129,6 +156,7 @@ impl Posting {
             block: *block,
             parameter_bytes: parameters.len(),
             grid: *grid,
+            step: *grid,
             shared_bytes: *shared_memory_bytes,
         });
     }
@@ -191,6 +219,21 @@ mod tests {
     }
 
     const DONE: Result<CallResult, CudaError> = Ok(CallResult::None);
+
+    #[test]
+    fn grids_are_filled_by_the_clusters_of_those_that_were_accepted() {
+        let mut posting = Posting::default();
+        for (extent, divisor) in [(12, 12), (18, 6), (4, 2)] {
+            let Call::Launch(launch) = launch([extent, 1, 1], |_| {}) else { unreachable!() };
+            posting.accept(0, &launch);
+            assert_eq!(posting.accepted[0].step, [divisor, 1, 1]);
+        }
+        let is_filled = |extent| {
+            let Call::Launch(launch) = launch([extent, 1, 1], |_| {}) else { unreachable!() };
+            posting.accepted[0].is_filled_alike(&launch)
+        };
+        assert!(is_filled(8) && !is_filled(7));
+    }
 
     /// The whole life in one test: the counts are of the process.
     #[test]

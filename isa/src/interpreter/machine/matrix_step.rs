@@ -518,6 +518,7 @@ mod tests {
             predicates: Vec::new(),
             carry: 0,
             special: Default::default(),
+            cluster: Default::default(),
             parameters: Arc::default(),
         };
         let mut instruction = crate::operation::Instruction::nothing();
