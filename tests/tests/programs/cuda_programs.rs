@@ -187,7 +187,10 @@ fn programs_of_clang_with_cuda_11_run() {
 #[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
 fn programs_for_hopper_run() {
     let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the compilers");
-    for program in &[program("group_products", "PASS products of warp groups: 27200 elements\n")] {
+    for program in &[
+        program("group_products", "PASS products of warp groups: 27200 elements\n"),
+        program("multicast", "PASS clusters of 1, 2, 4 and 8\n"),
+    ] {
         let executable =
             toolchain.build_for_hopper(program.name, LIMIT).unwrap_or_else(|error| panic!("{}: {error}", program.name));
         for further in [
