@@ -188,6 +188,10 @@ fn block(adder: Adder, row: &[Factor], column: &[Factor], fractions: u32, start:
         return 0;
     }
     let cut = |value: i64, exponent: i32, fraction: i32| {
+        // The exponent of a zero may be above all others.
+        if value == 0 {
+            return 0;
+        }
         let shift = top - exponent + fraction - adder.fraction;
         let magnitude = value.unsigned_abs();
         let magnitude = if shift < 0 { magnitude << -shift } else { magnitude.checked_shr(shift as u32).unwrap_or(0) };
