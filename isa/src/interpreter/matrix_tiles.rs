@@ -21,6 +21,13 @@ pub(super) type Tile = [[u32; WIDTH]; COLUMNS];
 /// A register of a warp.
 type Words = [u32; LANES];
 
+/// The elements of A, `EACH` to a word: sixteen rows for each term.
+type Rows<const EACH: usize> = [[[u32; WIDTH]; EACH]; 8];
+/// The elements of B, `EACH` to a word: the terms of each column.
+type Columns<const EACH: usize> = [[[u32; EACH]; 8]; COLUMNS];
+/// A version of [`Sums::add`].
+type Add = fn(&Sums, &[[u32; WIDTH]], [&[u32]; COLUMNS], &mut Tile);
+
 /// How floats are multiplied and added up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
@@ -158,7 +165,7 @@ impl Sums {
         (a, strides_of_a): (&[u32], Strides),
         (b, strides_of_b): (&[u32], Strides),
         (sums, strides): (&mut [u32], Strides),
-        add: fn(&Sums, &[[u32; WIDTH]], [&[u32]; COLUMNS], &mut Tile),
+        add: Add,
     ) {
         let mut left = [[0; WIDTH]; MOST_TERMS];
         let mut right = [[0; MOST_TERMS]; COLUMNS];
@@ -213,9 +220,7 @@ pub(super) struct Operands {
 impl Operands {
     /// The elements of A for each term and those of B for each column, `EACH` to a word. High bits may be other elements'.
     #[inline(always)]
-    fn elements<const VERSION: usize, const EACH: usize>(
-        &self,
-    ) -> ([[[u32; WIDTH]; EACH]; 8], [[[u32; EACH]; 8]; COLUMNS]) {
+    fn elements<const VERSION: usize, const EACH: usize>(&self) -> (Rows<EACH>, Columns<EACH>) {
         let (mut left, mut right) = ([[[0; WIDTH]; EACH]; 8], [[[0; EACH]; 8]; COLUMNS]);
         for (pair, left) in self.a.as_chunks::<2>().0.iter().zip(left.as_chunks_mut::<4>().0) {
             let halves = [by_member::<VERSION>(&pair[0]), by_member::<VERSION>(&pair[1])];
