@@ -43,7 +43,7 @@ impl Random {
         let last = (1 << format.exponent) - 2;
         let bias = format.bias() as u32;
         let exponent = match numbers {
-            _ if self.bits() % 8 == 0 => return sign << unread_bits(element),
+            _ if self.bits().is_multiple_of(8) => return sign << unread_bits(element),
             Numbers::Small => self.bits() % 3,
             Numbers::Large => last - self.bits() % 3,
             _ => bias - bias / 2 + self.bits() % bias.min(12),
@@ -223,7 +223,7 @@ fn forms() -> Vec<MatrixForm> {
             use Generation::*;
             for generation in [Volta, Turing, Ampere, Ada, Hopper] {
                 let is_eighth = matches!(a, E4m3 | E5m2);
-                if is_eighth && !matches!(generation, Ada | Hopper) || is_eighth && c != d {
+                if is_eighth && (!matches!(generation, Ada | Hopper) || c != d) {
                     continue;
                 }
                 let [a_by_column, b_by_column] = columns;
@@ -286,7 +286,7 @@ fn products_are_sums_one_by_one() {
             let matrices = sizes
                 .map(|(size, element, numbers)| (0..groups * size).map(|_| random.element(element, numbers)).collect());
             let signs = if form.a.is_integer() { 0 } else { random.bits() as u8 & 0x3f };
-            let case = Case { form, signs, adds: random.bits() % 4 != 0, matrices };
+            let case = Case { form, signs, adds: !random.bits().is_multiple_of(4), matrices };
             let expected = case.one_by_one();
             for version in 0..if has_vector_features() { 2 } else { 1 } {
                 let product = case.product(version);
