@@ -17,6 +17,16 @@ pub(crate) trait Body {
     fn run_compact(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         Self::run(instruction, registers, constants, mask);
     }
+
+    /// The same by instructions that not all processors have.
+    ///
+    /// # Safety
+    ///
+    /// The processor [`has_vector_features`].
+    #[inline(always)]
+    unsafe fn run_vectorised(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        Self::run(instruction, registers, constants, mask);
+    }
 }
 
 /// For x86 processors from before 2013.
@@ -51,7 +61,8 @@ pub(crate) fn lanes_one_by_one() -> impl Iterator<Item = usize> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
 fn vectorised<B: Body>(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-    B::run(instruction, registers, constants, mask);
+    // SAFETY: this function asks for the same features.
+    unsafe { B::run_vectorised(instruction, registers, constants, mask) };
 }
 
 /// The two compilations of a body: portable, and for processors that [`has_vector_features`].

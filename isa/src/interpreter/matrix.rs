@@ -3,10 +3,11 @@
 use super::bodies::Body;
 use super::floating_point::directed::fused;
 use super::floating_point::float::{canonical, rounding};
-use super::floating_point::number_format::{Format, Rounded, Rounding, Value};
+use super::floating_point::number_format::Format;
 use super::machine::signs::{sign, sign_of};
+use super::matrix_tiles::{Operands, Strides, Sums, half_of_byte, is_tile, registers_of_tile, tile_of};
 use super::registers::{Lane, Registers};
-use super::tensor_sum::{Adder, Factor, format_of, multiply_add, multiply_all, widened};
+use super::tensor_sum::{Adder, widened};
 use crate::lanes::LANES;
 use crate::matrix::{Element, Family, MatrixForm, Part};
 use crate::operation::Instruction;
@@ -39,6 +40,7 @@ fn rows_of<'a>(registers: &'a Registers, constants: &'a [Row], source: u16, elem
 }
 
 /// The bits of one lane's element. In machine code a double's halves are in `pairs` of registers.
+#[inline(always)]
 fn element_bits(rows: &[Row], element: Element, pairs: bool, lane: usize, place: u32) -> u64 {
     if element == Element::F64 && pairs {
         return u64::from(rows[0].0[lane]) | u64::from(rows[1].0[lane]) << 32;
@@ -58,36 +60,62 @@ pub(crate) struct MultiplyMatrices;
 impl Body for MultiplyMatrices {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        multiply(&MatrixForm::unpack(instruction.immediate), instruction, registers, constants, mask);
+        let form = MatrixForm::unpack(instruction.immediate);
+        let multiply = if is_tile(&form) { multiply_registers::<0> } else { multiply_elements::<0> };
+        multiply(&form, instruction, registers, constants, mask);
     }
-}
 
-/// Collects a matrix, row by row (column by column where `by_column`). `places` are the rows of [`place_table`] for it.
-#[inline(always)]
-fn gather(
-    (element, pairs): (Element, bool),
-    registers: &Registers,
-    constants: &[Row],
-    operands: impl Iterator<Item = u16>,
-    places: &[Row],
-    mut put: impl FnMut(usize, u64),
-) {
-    let each = element.per_register() as usize;
-    for (operand, places) in operands.zip(places.chunks(each)) {
-        let values = rows_of(registers, constants, operand, element);
-        for (part, places) in places.iter().enumerate() {
-            for (lane, place) in places.0.iter().enumerate() {
-                put(*place as usize, element_bits(values, element, pairs, lane, part as u32));
+    #[inline(always)]
+    unsafe fn run_vectorised(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller has checked the features.
+        unsafe {
+            let form = MatrixForm::unpack(instruction.immediate);
+            if is_tile(&form) {
+                vectorised::multiply_registers(&form, instruction, registers, constants, mask);
+            } else {
+                vectorised::multiply_elements(&form, instruction, registers, constants, mask);
             }
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::run(instruction, registers, constants, mask);
     }
 }
 
-/// The place in the matrix, row by row, of each lane's elements: a row for each element of D, A, B and C, in this order. B of integers, of
-/// doubles and of 8-bit floats is put column by column, so that its columns lie together.
+/// The two ways, each a function of its own: they need much of the stack.
+#[cfg(target_arch = "x86_64")]
+mod vectorised {
+    use super::{Instruction, MatrixForm, Registers, Row};
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub fn multiply_registers(
+        form: &MatrixForm,
+        instruction: &Instruction,
+        registers: &mut Registers,
+        constants: &[Row],
+        mask: u32,
+    ) {
+        super::multiply_registers::<1>(form, instruction, registers, constants, mask);
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub fn multiply_elements(
+        form: &MatrixForm,
+        instruction: &Instruction,
+        registers: &mut Registers,
+        constants: &[Row],
+        mask: u32,
+    ) {
+        super::multiply_elements::<1>(form, instruction, registers, constants, mask);
+    }
+}
+
+/// The place in the matrix, row by row, of each lane's elements: a row for each element of D, A, B and C, in this order. B is put column by
+/// column, so that its columns lie together.
 pub(crate) fn place_table(form: &MatrixForm) -> Vec<Row> {
     let of_c = form.of_accumulator(form.c);
-    let columns_first = !has_fast_sums(form.a);
     let mut table = Vec::new();
     for (form, part) in [(form, Part::Accumulator), (form, Part::A), (form, Part::B), (&of_c, Part::Accumulator)] {
         let (rows, columns) = form.stored_size(part);
@@ -96,16 +124,11 @@ pub(crate) fn place_table(form: &MatrixForm) -> Vec<Row> {
                 let (group, member) = group_and_member(form, lane);
                 let (row, column) = form.position(part, member, index);
                 let first = group * rows * columns;
-                first + if part == Part::B && columns_first { column * rows + row } else { row * columns + column }
+                first + if part == Part::B { column * rows + row } else { row * columns + column }
             })));
         }
     }
     table
-}
-
-/// Whether products of this type have a fast way of adding; see `tensor_sum::multiply_all`.
-fn has_fast_sums(element: Element) -> bool {
-    matches!(element, Element::F16 | Element::Bf16 | Element::Tf32)
 }
 
 /// Which group of lanes with matrices of their own a lane is in, and its place there.
@@ -117,59 +140,165 @@ fn group_and_member(form: &MatrixForm, lane: usize) -> (u32, u32) {
     }
 }
 
-#[inline(always)]
-fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-    let counts = [
-        registers_of(form, Part::Accumulator, form.d),
-        registers_of(form, Part::A, form.a),
-        registers_of(form, Part::B, form.b),
-        registers_of(form, Part::Accumulator, form.c),
-    ];
-    let firsts = [0, counts[0], counts[0] + counts[1], counts[0] + counts[1] + counts[2]];
-    let parts = [(Part::Accumulator, form.d), (Part::A, form.a), (Part::B, form.b), (Part::Accumulator, form.c)];
-    // The table of places, divided among the four matrices.
-    let mut rest = &constants[usize::from(instruction.sources[4].0 & !Source::CONSTANT)..];
-    let places = parts.map(|(part, _)| {
-        let (own, others) = rest.split_at(form.elements(part) as usize);
-        rest = others;
-        own
-    });
-    let registers_now = &*registers;
-    // Machine code may leave the accumulator out.
-    let adds = !instruction.memory.pairs
-        || registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]) & mask != 0;
-    let sparse_places = (form.family == Family::Sparse)
-        .then(|| sparse_places(form, instruction, registers_now, constants, firsts[3] + counts[3]));
-    let collect = |number: usize, put: &mut dyn FnMut(usize, u64)| {
-        if number == 3 && !adds {
+/// The places of the elements of D, A, B or C: its rows of the table of places.
+fn places<'a>(form: &MatrixForm, instruction: &Instruction, constants: &'a [Row], number: usize) -> &'a [Row] {
+    let parts = [Part::Accumulator, Part::A, Part::B, Part::Accumulator];
+    let elements = parts.map(|part| form.elements(part) as usize);
+    let table = usize::from(instruction.sources[4].0 & !Source::CONSTANT);
+    &constants[table + elements[..number].iter().sum::<usize>()..][..elements[number]]
+}
+
+/// The operands of an instruction: those of D, A, B and C by their numbers from 0 to 3.
+struct Matrices<'a> {
+    form: &'a MatrixForm,
+    instruction: &'a Instruction,
+    registers: &'a Registers,
+    constants: &'a [Row],
+    parts: [(Part, Element); 4],
+    /// The first of each one's registers in the list, and how many it has.
+    listed: [(usize, usize); 4],
+    /// Whether the accumulator counts: machine code may leave it out.
+    adds: bool,
+}
+
+impl<'a> Matrices<'a> {
+    #[inline(always)]
+    fn new(
+        form: &'a MatrixForm,
+        instruction: &'a Instruction,
+        registers: &'a Registers,
+        constants: &'a [Row],
+        mask: u32,
+    ) -> Matrices<'a> {
+        let parts = [(Part::Accumulator, form.d), (Part::A, form.a), (Part::B, form.b), (Part::Accumulator, form.c)];
+        let mut first = 0;
+        let listed = parts.map(|(part, element)| {
+            let count = registers_of(form, part, element);
+            first += count;
+            (first - count, count)
+        });
+        let adds = !instruction.memory.pairs
+            || registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]) & mask != 0;
+        Matrices { form, instruction, registers, constants, parts, listed, adds }
+    }
+
+    /// The registers of a matrix of a tile.
+    #[inline(always)]
+    fn words<const COUNT: usize>(&self, number: usize) -> [[u32; LANES]; COUNT] {
+        let mut registers = [[0; LANES]; COUNT];
+        if number == 3 && !self.adds {
+            return registers;
+        }
+        let (first, count) = self.listed[number];
+        for (words, operand) in registers.iter_mut().zip(listed(self.instruction, self.constants, first, count)) {
+            *words = u32::read(self.registers, self.constants, Source(operand));
+        }
+        let sign = sign_of(self.instruction.signs, number - 1);
+        if sign != 0 {
+            let bits = self.parts[number].1.bits();
+            let element = |word: u32, first: u32| {
+                let element =
+                    with_sign(self.parts[number].1, sign, u64::from(word >> first & (u32::MAX >> (32 - bits))));
+                (element as u32) << first
+            };
+            for word in registers.as_flattened_mut() {
+                *word = (0..32).step_by(bits as usize).fold(0, |all, first| all | element(*word, first));
+            }
+        }
+        registers
+    }
+
+    /// Collects the elements of a matrix, row by row (B column by column).
+    #[inline(always)]
+    fn collect<T>(&self, number: usize, to: &mut [T], value: impl Fn(u64) -> T) {
+        if number == 3 && !self.adds {
             return;
         }
-        let operands = listed(instruction, constants, firsts[number], counts[number]);
-        let (element, pairs) = (parts[number].1, instruction.memory.pairs);
-        let collect = |put: &mut dyn FnMut(usize, u64)| {
-            gather((element, pairs), registers_now, constants, operands, places[number], put)
-        };
-        match (&sparse_places, sign_of(instruction.signs, number - 1)) {
-            (None, 0) => collect(put),
-            (places, sign) => collect(&mut |place, bits| {
-                let place = places.as_ref().filter(|_| number == 1).map_or(place, |places| places[place]);
-                put(place, with_sign(element, sign, bits));
-            }),
+        let (element, pairs) = (self.parts[number].1, self.instruction.memory.pairs);
+        let sign = sign_of(self.instruction.signs, number - 1);
+        let (first, count) = self.listed[number];
+        let sparse = (number == 1 && self.form.family == Family::Sparse).then(|| self.sparse_places());
+        let operands = listed(self.instruction, self.constants, first, count);
+        let places = places(self.form, self.instruction, self.constants, number);
+        for (operand, places) in operands.zip(places.chunks(element.per_register() as usize)) {
+            let rows = rows_of(self.registers, self.constants, operand, element);
+            if element != Element::F64 && sign == 0 && sparse.is_none() {
+                for (part, places) in places.iter().enumerate() {
+                    let (first, read) = (element.bits() * part as u32, u32::MAX >> (32 - element.bits()));
+                    for (place, word) in places.0.iter().zip(rows[0].0) {
+                        to[*place as usize] = value(u64::from(word >> first & read));
+                    }
+                }
+                continue;
+            }
+            for (part, places) in places.iter().enumerate() {
+                for (lane, place) in places.0.iter().enumerate() {
+                    let bits = with_sign(element, sign, element_bits(rows, element, pairs, lane, part as u32));
+                    let place = sparse.as_ref().map_or(*place as usize, |places| places[*place as usize]);
+                    to[place] = value(bits);
+                }
+            }
         }
-    };
+    }
+
+    /// The place of each stored element of a sparse A in the whole matrix, row by row. Where metadata name a place twice, which the ISA does
+    /// not allow, the later element is there.
+    fn sparse_places(&self) -> Vec<usize> {
+        let Matrices { form, instruction, registers, constants, .. } = *self;
+        let (first, count) = self.listed[3];
+        let operand = listed(instruction, constants, first + count, 1).next().unwrap_or_default();
+        let metadata = u32::read(registers, constants, Source(operand));
+        let (_, stored) = form.stored_size(Part::A);
+        let columns = form.sparse_columns(&metadata, u32::from(instruction.memory.elements));
+        let of_row = columns.chunks(stored as usize).enumerate();
+        of_row
+            .flat_map(|(row, columns)| columns.iter().map(move |column| row * form.k as usize + *column as usize))
+            .collect()
+    }
+}
+
+/// A product of a form that [`is_tile`].
+#[inline(always)]
+fn multiply_registers<const VERSION: usize>(
+    form: &MatrixForm,
+    instruction: &Instruction,
+    registers: &mut Registers,
+    constants: &[Row],
+    mask: u32,
+) {
+    let matrices = Matrices::new(form, instruction, registers, constants, mask);
+    let operands = Operands { a: matrices.words(1), b: matrices.words(2) };
+    let words = multiply_tile::<VERSION>(form, &operands, &matrices.words(3));
+    let (_, count) = matrices.listed[0];
+    for (destination, words) in listed(instruction, constants, 0, count).zip(&words) {
+        u32::write(registers, destination, words, mask);
+    }
+}
+
+/// A product of any form, whose elements are collected one by one.
+#[inline(always)]
+fn multiply_elements<const VERSION: usize>(
+    form: &MatrixForm,
+    instruction: &Instruction,
+    registers: &mut Registers,
+    constants: &[Row],
+    mask: u32,
+) {
+    let matrices = Matrices::new(form, instruction, registers, constants, mask);
+    let destinations = listed(instruction, constants, 0, matrices.listed[0].1);
+    let places = places(form, instruction, constants, 0);
     let groups = if form.family == Family::QuadPairs { 4 } else { 1 };
     let sizes = [form.m as usize, form.n as usize, form.k as usize];
     let mut results = [0u64; MOST];
     if form.a == Element::F64 {
-        multiply_doubles(sizes, instruction.offset as u32, collect, &mut results);
+        multiply_doubles(sizes, instruction.offset as u32, &matrices, &mut results);
     } else if form.a.is_integer() {
-        multiply_integers(form, sizes, collect, &mut results);
+        multiply_integers(form, sizes, &matrices, &mut results);
     } else {
-        multiply_floats(form, groups, sizes, collect, &mut results);
+        multiply_floats::<VERSION>(form, groups, sizes, &matrices, &mut results);
     }
     let each = form.d.per_register() as usize;
-    let destinations = listed(instruction, constants, 0, counts[0]);
-    for (destination, places) in destinations.zip(places[0].chunks(each)) {
+    for (destination, places) in destinations.zip(places.chunks(each)) {
         let mut values = [0u64; LANES];
         for (part, places) in places.iter().enumerate() {
             for (value, place) in values.iter_mut().zip(places.0) {
@@ -184,25 +313,6 @@ fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Regist
     }
 }
 
-/// The place of each stored element of a sparse A in the whole matrix, row by row. Where metadata name a place twice, which the ISA does not
-/// allow, the later element is there.
-fn sparse_places(
-    form: &MatrixForm,
-    instruction: &Instruction,
-    registers: &Registers,
-    constants: &[Row],
-    first: usize,
-) -> Vec<usize> {
-    let operand = listed(instruction, constants, first, 1).next().unwrap_or_default();
-    let metadata = u32::read(registers, constants, Source(operand));
-    let (_, stored) = form.stored_size(Part::A);
-    let columns = form.sparse_columns(&metadata, u32::from(instruction.memory.elements));
-    let of_row = columns.chunks(stored as usize).enumerate();
-    of_row
-        .flat_map(|(row, columns)| columns.iter().map(move |column| row * form.k as usize + *column as usize))
-        .collect()
-}
-
 /// An element with a sign of machine code.
 fn with_sign(element: Element, sign: u8, bits: u64) -> u64 {
     let top = 1u64 << (element.bits() - 1);
@@ -211,16 +321,11 @@ fn with_sign(element: Element, sign: u8, bits: u64) -> u64 {
 }
 
 /// `rounding` is one of [`rounding`](super::floating_point::float::rounding).
-fn multiply_doubles(
-    [m, n, k]: [usize; 3],
-    rounding: u32,
-    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
-    results: &mut [u64],
-) {
+fn multiply_doubles([m, n, k]: [usize; 3], rounding: u32, matrices: &Matrices, results: &mut [u64]) {
     let (mut a, mut b, mut c) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
-    collect(1, &mut |place, bits| a[place] = f64::from_bits(bits));
-    collect(2, &mut |place, bits| b[place] = f64::from_bits(bits));
-    collect(3, &mut |place, bits| c[place] = f64::from_bits(bits));
+    matrices.collect(1, &mut a, f64::from_bits);
+    matrices.collect(2, &mut b, f64::from_bits);
+    matrices.collect(3, &mut c, f64::from_bits);
     for row in 0..m {
         for column in 0..n {
             // A chain of fused multiply-adds, as the ISA's rounding modifier and the studies have it.
@@ -236,16 +341,11 @@ fn multiply_doubles(
     }
 }
 
-fn multiply_integers(
-    form: &MatrixForm,
-    [m, n, k]: [usize; 3],
-    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
-    results: &mut [u64],
-) {
+fn multiply_integers(form: &MatrixForm, [m, n, k]: [usize; 3], matrices: &Matrices, results: &mut [u64]) {
     let (mut a, mut b, mut c) = ([0i32; MOST_OF_A], [0i32; MOST], [0i32; MOST]);
-    collect(1, &mut |place, bits| a[place] = integer(form.a, bits));
-    collect(2, &mut |place, bits| b[place] = integer(form.b, bits));
-    collect(3, &mut |place, bits| c[place] = bits as i32);
+    matrices.collect(1, &mut a, |bits| integer(form.a, bits));
+    matrices.collect(2, &mut b, |bits| integer(form.b, bits));
+    matrices.collect(3, &mut c, |bits| bits as i32);
     for row in 0..m {
         for column in 0..n {
             let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
@@ -261,38 +361,82 @@ fn multiply_integers(
     }
 }
 
+/// A product of a form that [`is_tile`]: the registers of D from those of C.
 #[inline(always)]
-fn multiply_floats(
+fn multiply_tile<const VERSION: usize>(
+    form: &MatrixForm,
+    operands: &Operands,
+    accumulator: &[[u32; LANES]; 4],
+) -> [[u32; LANES]; 4] {
+    let mut tile = tile_of::<VERSION>(form.c, accumulator);
+    if form.a.is_integer() {
+        operands.add_integers::<VERSION>(form, &mut tile);
+    } else if form.multiplies_bytes_as_halves() {
+        let sums = sums_of_bytes(form);
+        let mut totals = tile_of::<VERSION>(Element::F32, &[[0; LANES]; 4]);
+        for half in 0..2 {
+            let halves = operands.halves_of_bytes([form.a, form.b], half);
+            halves.add_floats::<VERSION>(form.k as usize / 2, sums, &mut totals);
+            if sums.result == Format::F16 {
+                totals = totals.map(|sums| sums.map(widened));
+            }
+        }
+        for (to, total) in tile.as_flattened_mut().iter_mut().zip(totals.as_flattened()) {
+            *to = added_to_bytes(sums.result, *total, *to);
+        }
+    } else {
+        let sums =
+            Sums { elements: [form.a, form.b], adder: Adder::new(form.generation, form.a), result: sums_of(form) };
+        operands.add_floats::<VERSION>(form.k as usize, sums, &mut tile);
+        if is_narrowed(form) || form.saturates {
+            tile = tile.map(|sums| sums.map(|sum| finished(form, sum)));
+        }
+    }
+    registers_of_tile::<VERSION>(form.d, &tile)
+}
+
+/// What sums are: halves where C and D are.
+fn sums_of(form: &MatrixForm) -> Format {
+    if form.d == Element::F16 && !is_narrowed(form) { Format::F16 } else { Format::F32 }
+}
+
+/// Whether C is of singles and D of halves: sums are singles, and only what comes of all products is rounded.
+fn is_narrowed(form: &MatrixForm) -> bool {
+    form.d == Element::F16 && form.c != Element::F16
+}
+
+/// An element of D from a sum.
+#[inline(always)]
+fn finished(form: &MatrixForm, sum: u32) -> u32 {
+    let (bits, format) = if is_narrowed(form) { (narrowed(sum), Format::F16) } else { (sum, sums_of(form)) };
+    if form.saturates { to_finite(bits, format) } else { bits }
+}
+
+#[inline(always)]
+fn multiply_floats<const VERSION: usize>(
     form: &MatrixForm,
     groups: usize,
     [m, n, k]: [usize; 3],
-    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
+    matrices: &Matrices,
     results: &mut [u64],
 ) {
     let (mut a, mut b, mut c) = ([0u32; MOST], [0u32; MOST], [0u32; MOST]);
-    collect(1, &mut |place, bits| a[place] = bits as u32);
-    collect(2, &mut |place, bits| b[place] = bits as u32);
-    collect(3, &mut |place, bits| c[place] = bits as u32);
+    matrices.collect(1, &mut a, |bits| bits as u32);
+    matrices.collect(2, &mut b, |bits| bits as u32);
+    matrices.collect(3, &mut c, |bits| bits as u32);
     if form.c == Element::F16 {
         c[..groups * m * n].iter_mut().for_each(|bits| *bits = widened(*bits));
     }
     if form.multiplies_bytes_as_halves() {
-        return multiply_bytes_as_halves(form, [m, n, k], &a, &b, &c, results);
+        return multiply_bytes_as_halves::<VERSION>(form, [m, n, k], &a, &b, &c, results);
     }
-    let adder = Adder::new(form.generation, form.a);
-    // Singles in C or D: sums are singles, and only what comes of all products is rounded to halves.
-    let is_narrowed = form.d == Element::F16 && form.c != Element::F16;
-    let result = if form.d == Element::F16 && !is_narrowed { Format::F16 } else { Format::F32 };
+    let sums = Sums { elements: [form.a, form.b], adder: Adder::new(form.generation, form.a), result: sums_of(form) };
     for group in 0..groups {
-        let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &c[group * m * n..][..m * n]);
-        let mut sums = [0; MOST];
-        sums[..m * n].copy_from_slice(c);
-        if !multiply_all(adder, form.a, [m, n, k], a, b, &mut sums, result) {
-            Product { form, adder, sizes: [m, n, k], result }.one_by_one(a, b, c, &mut sums);
-        }
-        for (to, bits) in results[group * m * n..].iter_mut().zip(&sums[..m * n]) {
-            let (bits, format) = if is_narrowed { (narrowed(*bits), Format::F16) } else { (*bits, result) };
-            *to = u64::from(if form.saturates { to_finite(bits, format) } else { bits });
+        let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &mut c[group * m * n..][..m * n]);
+        let [by_line, of_sums] = [k, n].map(|line| Strides { line, place: 1 });
+        sums.add_matrices::<VERSION>([m, n, k], (a, by_line), (b, by_line), (c, of_sums));
+        for (to, sum) in results[group * m * n..].iter_mut().zip(c) {
+            *to = u64::from(finished(form, *sum));
         }
     }
 }
@@ -300,7 +444,8 @@ fn multiply_floats(
 /// A product of 8-bit floats that is computed as ptxas' code for sm_90 does, whose tensor cores have such products for groups of warps alone
 /// (own finding: the machine code of all forms): the elements become halves; those in the lower halves of registers are multiplied and summed
 /// up, those in the upper halves are added as by a second instruction, and C is added at the end. B is column by column, C singles.
-fn multiply_bytes_as_halves(
+#[inline(always)]
+fn multiply_bytes_as_halves<const VERSION: usize>(
     form: &MatrixForm,
     [m, n, k]: [usize; 3],
     a: &[u32],
@@ -308,13 +453,11 @@ fn multiply_bytes_as_halves(
     c: &[u32],
     results: &mut [u64],
 ) {
-    let halves = MatrixForm { a: Element::F16, b: Element::F16, ..*form };
-    let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
-    let adder = Adder::new(form.generation, Element::F16);
+    let sums = sums_of_bytes(form);
     // Of a sparse A, two neighbours stand for four columns.
     let neighbours = if form.family == Family::Sparse { 4 } else { 2 };
     let terms = k / 2;
-    let mut sums = [0; MOST];
+    let mut totals = [0; MOST];
     for half in 0..2 {
         let places = || (0..k).filter(|place| place / neighbours % 2 == half).enumerate();
         let (mut left, mut right) = ([0; MOST], [0; MOST]);
@@ -323,71 +466,34 @@ fn multiply_bytes_as_halves(
                 left[row * terms + to] = half_of_byte(form.a, a[row * k + from]);
             }
             for column in 0..n {
-                right[to * n + column] = half_of_byte(form.b, b[column * k + from]);
+                right[column * terms + to] = half_of_byte(form.b, b[column * k + from]);
             }
         }
-        let before = sums;
-        let (left, right) = (&left[..m * terms], &right[..terms * n]);
-        if !multiply_all(adder, Element::F16, [m, n, terms], left, right, &mut sums, result) {
-            sums = before;
-            Product { form: &halves, adder, sizes: [m, n, terms], result }.one_by_one(left, right, &before, &mut sums);
-        }
-        if result == Format::F16 {
-            sums[..m * n].iter_mut().for_each(|sum| *sum = widened(*sum));
+        let [by_line, of_sums] = [terms, n].map(|line| Strides { line, place: 1 });
+        sums.add_matrices::<VERSION>([m, n, terms], (&left, by_line), (&right, by_line), (&mut totals, of_sums));
+        if sums.result == Format::F16 {
+            totals[..m * n].iter_mut().for_each(|sum| *sum = widened(*sum));
         }
     }
-    for (to, (sum, addend)) in results.iter_mut().zip(sums[..m * n].iter().zip(c)) {
-        let sum = canonical(f32::from_bits(*sum) + f32::from_bits(*addend)).to_bits();
-        *to = u64::from(if result == Format::F16 { narrowed(sum) } else { sum });
+    for (to, (total, addend)) in results.iter_mut().zip(totals[..m * n].iter().zip(c)) {
+        *to = u64::from(added_to_bytes(sums.result, *total, *addend));
     }
 }
 
-/// The half of the value of an 8-bit float.
-fn half_of_byte(element: Element, bits: u32) -> u32 {
-    let (format, bits) = format_of(element, bits.into());
-    match format.value(bits) {
-        Value::Finite(exact) => match Format::F16.round(exact, Rounding::Nearest) {
-            Rounded::Bits(bits) => bits as u32,
-            // There is none.
-            Rounded::Overflow => Format::F16.signed(exact.negative, Format::F16.infinity()) as u32,
-        },
-        Value::Infinite { negative } => Format::F16.signed(negative, Format::F16.infinity()) as u32,
-        Value::NotANumber => 0x7fff,
+/// How the halves of [`multiply_bytes_as_halves`] are added up.
+fn sums_of_bytes(form: &MatrixForm) -> Sums {
+    Sums {
+        elements: [Element::F16; 2],
+        adder: Adder::new(form.generation, Element::F16),
+        result: if form.d == Element::F16 { Format::F16 } else { Format::F32 },
     }
 }
 
-/// A product of matrices of floating-point numbers, to which a third matrix is added.
-struct Product<'a> {
-    form: &'a MatrixForm,
-    adder: Adder,
-    /// Rows and columns of the result, and the terms of each of its elements.
-    sizes: [usize; 3],
-    /// What sums are.
-    result: Format,
-}
-
-impl Product<'_> {
-    /// Every element of D on its own.
-    fn one_by_one(&self, a: &[u32], b: &[u32], c: &[u32], sums: &mut [u32]) {
-        let Product { form, adder, sizes: [m, n, k], result } = *self;
-        let fractions = format_of(form.a, 0).0.fraction + format_of(form.b, 0).0.fraction;
-        let (mut left, mut right) = ([Factor::default(); MOST], [Factor::default(); MOST]);
-        for (factor, bits) in left.iter_mut().zip(a) {
-            *factor = Factor::new(form.a, *bits);
-        }
-        for column in 0..n {
-            for place in 0..k {
-                let index = if has_fast_sums(form.b) { place * n + column } else { column * k + place };
-                right[column * k + place] = Factor::new(form.b, b[index]);
-            }
-        }
-        for row in 0..m {
-            for column in 0..n {
-                let (left, right) = (&left[row * k..][..k], &right[column * k..][..k]);
-                sums[row * n + column] = multiply_add(adder, left, right, fractions, c[row * n + column], result);
-            }
-        }
-    }
+/// The total of [`multiply_bytes_as_halves`] and C.
+#[inline(always)]
+fn added_to_bytes(result: Format, total: u32, addend: u32) -> u32 {
+    let sum = canonical(f32::from_bits(total) + f32::from_bits(addend)).to_bits();
+    if result == Format::F16 { narrowed(sum) } else { sum }
 }
 
 /// A single rounded to the nearest half.
@@ -532,3 +638,6 @@ impl Body for LanesOf {
         registers.set_predicate(instruction.predicate_destinations[0], guard & instruction.immediate, mask);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ pub(crate) mod integer;
 pub(crate) mod machine;
 pub(crate) mod matrix;
 mod matrix_groups;
+mod matrix_tiles;
 mod members;
 pub(crate) mod movement;
 pub(crate) mod packed;

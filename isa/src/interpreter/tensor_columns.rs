@@ -4,6 +4,8 @@
 //! Products of two factors of at most 11 bits are exact in single precision. Scaled by a power of two, a product is cut off toward zero at
 //! the unit of the sum by its conversion to an integer. Sums of blocks of 16 with 25 bits below the largest exponent just fit 32 bits: the
 //! accumulator is added in double precision, which is exact, too.
+//!
+//! `mma` has sixteen rows of A in the place of columns; see `matrix_tiles`.
 
 use super::floating_point::number_format::Format;
 use crate::interpreter::tensor_sum::Adder;

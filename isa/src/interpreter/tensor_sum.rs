@@ -133,14 +133,17 @@ pub(crate) fn multiply_add(
 /// The bits of a half's value in single precision.
 #[inline(always)]
 pub(crate) fn widened(half: u32) -> u32 {
+    /// 2^112: the difference of the biases, for subnormals, too.
+    const UNIT: f32 = f32::from_bits((127 + 127 - 15) << 23);
     let (sign, magnitude) = ((half & 0x8000) << 16, half & 0x7fff);
-    sign | match magnitude {
-        // Subnormals are normal numbers there: units of 2^-24.
-        ..0x400 => (magnitude as f32 * (1.0 / 16_777_216.0)).to_bits(),
-        0x7c00 => 0x7f80_0000,
-        0x7c01.. => return not_a_number(Format::F32),
-        _ => (magnitude << 13) + ((127 - 15) << 23),
-    }
+    let finite = (f32::from_bits(magnitude << 13) * UNIT).to_bits();
+    let value = if magnitude >= 0x7c00 { 0x7f80_0000 } else { finite };
+    if magnitude > 0x7c00 { not_a_number(Format::F32) } else { sign | value }
+}
+
+/// Low bits of an element that are not read.
+pub(crate) const fn unread_bits(element: Element) -> u32 {
+    if matches!(element, Element::Tf32) { 13 } else { 0 }
 }
 
 /// The result where an operand is not finite.
@@ -185,6 +188,10 @@ fn block(adder: Adder, row: &[Factor], column: &[Factor], fractions: u32, start:
         return 0;
     }
     let cut = |value: i64, exponent: i32, fraction: i32| {
+        // The exponent of a zero may be above all others.
+        if value == 0 {
+            return 0;
+        }
         let shift = top - exponent + fraction - adder.fraction;
         let magnitude = value.unsigned_abs();
         let magnitude = if shift < 0 { magnitude << -shift } else { magnitude.checked_shr(shift as u32).unwrap_or(0) };
@@ -202,299 +209,5 @@ fn block(adder: Adder, row: &[Factor], column: &[Factor], fractions: u32, start:
     match result.round(exact, rounding) {
         Rounded::Bits(bits) => bits as u32,
         Rounded::Overflow => result.signed(exact.negative, result.infinity()) as u32,
-    }
-}
-
-/// Columns whose sums are computed at once.
-const COLUMNS: usize = 8;
-/// The exponent of zeros: below all others, in sums with another, too.
-const ZERO_EXPONENT: i32 = -100_000;
-
-/// Rows of significands and exponents of a matrix.
-struct Factors {
-    significands: [i32; MOST_ELEMENTS],
-    exponents: [i32; MOST_ELEMENTS],
-}
-
-/// Most elements of a matrix of floats: `m32n8k16` and `m16n16k16` have 512 and 256.
-const MOST_ELEMENTS: usize = 512;
-
-impl Factors {
-    /// Takes elements apart; `None` where one is not finite.
-    #[inline(always)]
-    fn new(format: Format, shift: u32, bits: &[u32]) -> Option<Factors> {
-        let mut factors = Factors { significands: [0; MOST_ELEMENTS], exponents: [0; MOST_ELEMENTS] };
-        let (fraction, largest) = (format.fraction, (1 << format.exponent) - 1);
-        let mut are_finite = true;
-        let places = factors.significands.iter_mut().zip(&mut factors.exponents);
-        for (bits, (to_significand, to_exponent)) in bits.iter().zip(places) {
-            let bits = bits >> shift;
-            let exponent = (bits >> fraction) as i32 & largest;
-            let magnitude = (bits & ((1 << fraction) - 1)) as i32 | i32::from(exponent != 0) << fraction;
-            let negative = (bits >> (fraction + format.exponent)) & 1 != 0;
-            are_finite &= exponent != largest;
-            *to_significand = if negative { -magnitude } else { magnitude };
-            *to_exponent = if magnitude == 0 { ZERO_EXPONENT } else { exponent.max(1) - format.bias() };
-        }
-        are_finite.then_some(factors)
-    }
-}
-
-/// The whole product of matrices of 16-bit floats or tf32, as [`multiply_add`] gives it: A by rows, B by rows, C as `.f32` bits and
-/// overwritten by D. False, and C in part overwritten, where numbers are not finite or too small or too large for this way, or
-/// where blocks are too long.
-#[inline(always)]
-pub(crate) fn multiply_all(
-    adder: Adder,
-    element: Element,
-    [m, n, k]: [usize; 3],
-    a: &[u32],
-    b: &[u32],
-    sums: &mut [u32],
-    result: Format,
-) -> bool {
-    let (format, shift) = match element {
-        Element::F16 => (Format::F16, 0),
-        Element::Bf16 => (Format::BF16, 0),
-        Element::Tf32 => (Format::TF32, 13),
-        _ => return false,
-    };
-    // Sums of longer blocks do not fit 32 bits.
-    if adder.block > 8 {
-        return false;
-    }
-    let (Some(a), Some(b)) = (Factors::new(format, shift, &a[..m * k]), Factors::new(format, shift, &b[..k * n]))
-    else {
-        return false;
-    };
-    for row in 0..m {
-        for column in (0..n).step_by(COLUMNS) {
-            let sums = &mut sums[row * n + column..][..COLUMNS];
-            let mut lanes = [0; COLUMNS];
-            lanes.copy_from_slice(sums);
-            let left = |place: usize| Eight::of(&a, row * k + place);
-            let right = |place: usize| Eight::from(&b, place * n + column);
-            if !eight_sums(adder, format, k, (left, right), &mut lanes, result) {
-                return false;
-            }
-            sums.copy_from_slice(&lanes);
-        }
-    }
-    true
-}
-
-#[inline(always)]
-fn eight(values: &[i32; MOST_ELEMENTS], first: usize) -> [i32; COLUMNS] {
-    let mut eight = [0; COLUMNS];
-    eight.copy_from_slice(&values[first..first + COLUMNS]);
-    eight
-}
-
-/// Factors beside each other, apart.
-struct Eight {
-    significands: [i32; COLUMNS],
-    exponents: [i32; COLUMNS],
-}
-
-impl Eight {
-    /// The same factor eight times.
-    #[inline(always)]
-    fn of(factors: &Factors, place: usize) -> Eight {
-        Eight { significands: [factors.significands[place]; COLUMNS], exponents: [factors.exponents[place]; COLUMNS] }
-    }
-
-    /// Eight factors that follow each other.
-    #[inline(always)]
-    fn from(factors: &Factors, first: usize) -> Eight {
-        Eight { significands: eight(&factors.significands, first), exponents: eight(&factors.exponents, first) }
-    }
-}
-
-/// Eight sums of `k` products beside each other, in 32-bit integers; `left` and `right` give the factors by their place in the sum.
-#[inline(always)]
-fn eight_sums(
-    adder: Adder,
-    format: Format,
-    k: usize,
-    (left, right): (impl Fn(usize) -> Eight, impl Fn(usize) -> Eight),
-    sums: &mut [u32; COLUMNS],
-    result: Format,
-) -> bool {
-    let mut are_regular = true;
-    let (mut significands, mut exponents) = ([0i32; COLUMNS], [0i32; COLUMNS]);
-    for lane in 0..COLUMNS {
-        let (significand, exponent, is_regular) = single_apart(sums[lane]);
-        (significands[lane], exponents[lane]) = (significand, exponent);
-        are_regular &= is_regular;
-    }
-    let (up, start_up) = (adder.fraction - 2 * format.fraction as i32, adder.fraction - 23);
-    for block in (0..k).step_by(adder.block) {
-        let places = block..(block + adder.block).min(k);
-        let mut tops = exponents;
-        for place in places.clone() {
-            let (left, right) = (left(place), right(place));
-            for (lane, top) in tops.iter_mut().enumerate() {
-                *top = (*top).max(left.exponents[lane] + right.exponents[lane]);
-            }
-        }
-        let mut totals = [0i32; COLUMNS];
-        for lane in 0..COLUMNS {
-            let magnitude = (significands[lane].abs() << start_up) >> (tops[lane] - exponents[lane]).min(31);
-            totals[lane] = if significands[lane] < 0 { -magnitude } else { magnitude };
-        }
-        for place in places {
-            let (left, right) = (left(place), right(place));
-            for lane in 0..COLUMNS {
-                let product = left.significands[lane] * right.significands[lane];
-                let shift = (tops[lane] - left.exponents[lane] - right.exponents[lane]).min(31) as u32;
-                let magnitude = ((product.unsigned_abs() << up) >> shift) as i32;
-                let sign = product >> 31;
-                totals[lane] += (magnitude ^ sign) - sign;
-            }
-        }
-        // Exact in double precision: its exponent and leading bits are those of the sum. Loops of one step each, without branches,
-        // so that they are compiled to vectors.
-        let mut bits = [0; COLUMNS];
-        for lane in 0..COLUMNS {
-            bits[lane] = f64::from(totals[lane].abs()).to_bits();
-        }
-        let (mut numbers, mut fractions) = ([0i32; COLUMNS], [0i32; COLUMNS]);
-        for lane in 0..COLUMNS {
-            numbers[lane] = (bits[lane] >> 52) as i32;
-            fractions[lane] = (bits[lane] >> 29) as i32;
-        }
-        let mut irregular = 0;
-        for lane in 0..COLUMNS {
-            let exponent = numbers[lane] - 1023 + tops[lane] - adder.fraction;
-            let (sign, keep) = (totals[lane] >> 31, -i32::from(totals[lane] != 0));
-            let magnitude = fractions[lane] & 0x7f_ffff | 0x80_0000;
-            significands[lane] = ((magnitude ^ sign) - sign) & keep;
-            exponents[lane] = (exponent & keep) | (ZERO_EXPONENT & !keep);
-            irregular |= keep & ((exponent + 126) | (127 - exponent));
-        }
-        are_regular &= irregular >= 0;
-        if result == Format::F16 {
-            let exponents_of_units = tops.map(|top| top - adder.fraction);
-            let Some(halves) = halves(&totals, &exponents_of_units) else { return false };
-            for lane in 0..COLUMNS {
-                (significands[lane], exponents[lane], _) = single_apart(widened(halves[lane]));
-            }
-            *sums = halves;
-        }
-    }
-    if result != Format::F16 {
-        for lane in 0..COLUMNS {
-            let sign = significands[lane] as u32 & 0x8000_0000;
-            let fraction = significands[lane].unsigned_abs() & 0x7f_ffff;
-            let number = sign | ((exponents[lane] + 127) as u32) << 23 | fraction;
-            sums[lane] = if significands[lane] == 0 { 0 } else { number };
-        }
-    }
-    are_regular
-}
-
-/// Sums of units of the given powers of two, rounded to halves; `None` where one is too large.
-#[inline(always)]
-fn halves(totals: &[i32; COLUMNS], exponents: &[i32; COLUMNS]) -> Option<[u32; COLUMNS]> {
-    let mut halves = [0; COLUMNS];
-    let mut are_normal = true;
-    for lane in 0..COLUMNS {
-        // To 11 bits in double precision, in which the sums are exact.
-        let bits = f64::from(totals[lane].abs()).to_bits();
-        let rounded = (bits + ((1 << 41) - 1) + ((bits >> 42) & 1)) >> 42;
-        let exponent = (rounded >> 10) as i32 - 1023 + exponents[lane];
-        let is_zero = totals[lane] == 0;
-        are_normal &= is_zero || (-14..=15).contains(&exponent);
-        let sign = totals[lane] as u32 >> 16 & 0x8000;
-        let half = sign | (((exponent + 15) as u32) << 10) | (rounded as u32 & 0x3ff);
-        halves[lane] = if is_zero { 0 } else { half };
-    }
-    if are_normal {
-        return Some(halves);
-    }
-    for lane in 0..COLUMNS {
-        let (negative, magnitude) = (totals[lane] < 0, u64::from(totals[lane].unsigned_abs()));
-        let exact = Exact { negative, magnitude, exponent: exponents[lane] };
-        match Format::F16.round(exact, Rounding::Nearest) {
-            Rounded::Bits(bits) => halves[lane] = bits as u32,
-            Rounded::Overflow => return None,
-        }
-    }
-    Some(halves)
-}
-
-/// Significand and exponent of single precision, and whether it is zero or a normal number.
-#[inline(always)]
-fn single_apart(bits: u32) -> (i32, i32, bool) {
-    let exponent = (bits >> 23) as i32 & 0xff;
-    let magnitude = (bits & 0x7f_ffff | 0x80_0000) as i32;
-    let is_zero = bits << 1 == 0;
-    let significand = match () {
-        () if is_zero => 0,
-        () if bits >> 31 != 0 => -magnitude,
-        () => magnitude,
-    };
-    (significand, if is_zero { ZERO_EXPONENT } else { exponent - 127 }, is_zero || (1..255).contains(&exponent))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Both ways of adding agree on numbers of all magnitudes.
-    #[test]
-    fn sums_side_by_side_are_sums_one_by_one() {
-        let mut state = 1u64;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 32) as u32
-        };
-        let mut regular = 0;
-        for round in 0..400 {
-            let element = [Element::F16, Element::Bf16, Element::Tf32][round % 3];
-            let generation = [Generation::Volta, Generation::Turing, Generation::Ampere][round / 3 % 3];
-            let adder = Adder::new(generation, element);
-            let [m, n, k] = [8, 16, 16];
-            // Exponents near each other, so that much is lost and cancelled but seldom all.
-            let mut number = |center: u32, fraction: u32, spread: u32| {
-                let bits = random();
-                let exponent = center + random() % spread;
-                let is_zero = random() % 9 == 0;
-                if is_zero {
-                    bits & 1 << 31
-                } else {
-                    (bits & 0x8000_0000) | exponent << fraction | bits & ((1 << fraction) - 1)
-                }
-            };
-            let (center, fraction, spread) = if element == Element::F16 { (5, 10, 20) } else { (110, 23, 20) };
-            let half = |bits: u32| match element {
-                Element::F16 => (bits >> 16 & 0x8000) | bits & 0x7fff,
-                Element::Bf16 => bits >> 16,
-                _ => bits,
-            };
-            let a: Vec<u32> = (0..m * k).map(|_| half(number(center, fraction, spread))).collect();
-            let b: Vec<u32> = (0..k * n).map(|_| half(number(center, fraction, spread))).collect();
-            let c: Vec<u32> = (0..m * n).map(|_| number(115, 23, 24)).collect();
-            for result in [Format::F32, Format::F16] {
-                let mut sums = c.clone();
-                if !multiply_all(adder, element, [m, n, k], &a, &b, &mut sums, result) {
-                    continue;
-                }
-                regular += 1;
-                for row in 0..m {
-                    for column in 0..n {
-                        let factors = |bits: &mut dyn Iterator<Item = u32>| -> Vec<Factor> {
-                            bits.map(|bits| Factor::new(element, bits)).collect()
-                        };
-                        let left = factors(&mut a[row * k..][..k].iter().copied());
-                        let right = factors(&mut (0..k).map(|place| b[place * n + column]));
-                        let fractions = 2 * format_of(element, 0).0.fraction;
-                        let one = multiply_add(adder, &left, &right, fractions, c[row * n + column], result);
-                        assert_eq!(sums[row * n + column], one, "{element:?} {generation:?} {result:?}");
-                    }
-                }
-            }
-        }
-        assert!(regular > 400, "the fast way is taken: {regular}");
     }
 }

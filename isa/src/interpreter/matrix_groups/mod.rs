@@ -13,7 +13,7 @@ mod operands;
 use super::floating_point::number_format::Format;
 use super::registers::{Lane, Registers, special};
 use super::tensor_columns::{Factors, Products, WIDTH, dot_products};
-use super::tensor_sum::{Adder, Factor, format_of, multiply_add};
+use super::tensor_sum::{Adder, Factor, format_of, multiply_add, unread_bits};
 use crate::execution::{Effect, StepContext};
 use crate::lanes::LANES;
 use crate::matrix::{Element, Generation};
@@ -256,11 +256,6 @@ impl<const DEPTH: usize> Sums<DEPTH> {
             *sum = multiply_add(self.adder, &left, &right, fractions, *sum, self.result);
         }
     }
-}
-
-/// Low bits of an element that are not read.
-const fn unread_bits(element: Element) -> u32 {
-    if matches!(element, Element::Tf32) { 13 } else { 0 }
 }
 
 /// Bytes as numbers.
