@@ -234,7 +234,7 @@ impl Program {
 
     /// What the instruction at `pc`, an atomic or a reduction, does to a value in shared memory; `None` for any other.
     pub fn atomic_function(&self, pc: u32) -> Option<AtomicFunction> {
-        if pc as usize >= self.len() as usize {
+        if pc as usize >= self.len() {
             return None;
         }
         let instruction = self.instruction(pc);

@@ -355,11 +355,12 @@ impl TensorMap {
         let element = i64::from(self.element.bytes());
         let mut row = BoxRow { place: number * bytes, bytes, first: 0, end: 0, address: 0 };
         let mut address = self.address;
-        for dimension in 1..usize::from(self.dimensions) {
-            if !(0..self.sizes[dimension] as i64).contains(&place[dimension]) {
+        let outer = place.iter().zip(&self.sizes).take(usize::from(self.dimensions)).skip(1);
+        for ((&at, &size), &stride) in outer.zip(&self.strides) {
+            if !(0..size as i64).contains(&at) {
                 return row;
             }
-            address = address.wrapping_add((place[dimension] as u64).wrapping_mul(self.strides[dimension - 1]));
+            address = address.wrapping_add((at as u64).wrapping_mul(stride));
         }
         let length = i64::from(bytes) / element;
         let first = (-place[0]).clamp(0, length);

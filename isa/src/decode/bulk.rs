@@ -207,7 +207,7 @@ impl Decoder<'_> {
             let operand = self.operand(instruction, 1)?;
             value = 2;
             match operand.kind {
-                OperandKind::Integer(dimension) if (0..most).contains(&(dimension as u64)) => Ok(dimension as u8),
+                OperandKind::Integer(dimension) if (0..most).contains(&dimension) => Ok(dimension as u8),
                 _ => Err(self.bad(operand, "a dimension of the tensor is expected here")),
             }
         };
@@ -240,7 +240,7 @@ impl Decoder<'_> {
 
     fn copy_tensor_map(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let size = self.operand(instruction, 2)?;
-        if !matches!(size.kind, OperandKind::Integer(bytes) if bytes as u64 == MAP_BYTES) {
+        if !matches!(size.kind, OperandKind::Integer(bytes) if bytes == MAP_BYTES) {
             return Err(self.bad(size, "a tensor map has 128 bytes"));
         }
         let (to, to_short, to_offset) = self.address(self.operand(instruction, 0)?)?;

@@ -13,9 +13,9 @@ fn placed(swizzle: u8, offset: usize) -> usize {
     let (line, chunk, within) = (offset / 128, offset / 16 % 8, offset % 16);
     let exchanged = match swizzle {
         0 => chunk,
-        1 => chunk ^ line % 2,
-        2 => chunk ^ line % 4,
-        _ => chunk ^ line % 8,
+        1 => chunk ^ (line % 2),
+        2 => chunk ^ (line % 4),
+        _ => chunk ^ (line % 8),
     };
     line * 128 + exchanged * 16 + within
 }
@@ -75,13 +75,13 @@ fn columns(map: &TensorMap, coordinates: [i64; MOST_DIMENSIONS], offsets: &[i64]
         }
         // The next pixel inside the corners: in the row, in the next rows, in the next image.
         let mut carries = true;
-        for dimension in 1..image {
+        for (dimension, at) in pixel.iter_mut().enumerate().take(image).skip(1) {
             if carries {
-                pixel[dimension] += i64::from(map.element_strides[dimension]);
+                *at += i64::from(map.element_strides[dimension]);
                 let last = map.sizes[dimension] as i64 - 1 + i64::from(convolution.upper_corner[dimension - 1]);
-                carries = pixel[dimension] > last;
+                carries = *at > last;
                 if carries {
-                    pixel[dimension] = i64::from(convolution.lower_corner[dimension - 1]);
+                    *at = i64::from(convolution.lower_corner[dimension - 1]);
                 }
             }
         }

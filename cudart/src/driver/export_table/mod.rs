@@ -13,6 +13,7 @@
 //! | [`integrity`] | the answer by which the runtime knows the driver |
 //! | [`tools`] | contexts, streams and modules, for libraries that are built like tools |
 //! | [`log`] | messages of libraries |
+//! | [`processors`] | where SMs are, for libraries |
 //!
 //! Slots that nobody is known to call lead to [`unknown`], whose error names the table and the slot.
 
@@ -21,13 +22,14 @@ pub mod context_storage;
 pub mod integrity;
 pub mod interface;
 pub mod log;
+pub mod processors;
 mod table;
 pub mod tools;
 
 pub use table::{ExportTable, Identifier, Slot, unknown};
 
 /// The tables that there are, each at its number.
-pub static TABLES: [&ExportTable; 9] = [
+pub static TABLES: [&ExportTable; 10] = [
     &interface::TABLE,
     &callback_hooks::TABLE,
     &context_storage::TABLE,
@@ -37,6 +39,7 @@ pub static TABLES: [&ExportTable; 9] = [
     &tools::CONTEXTS,
     &tools::MODULES,
     &log::TABLE,
+    &processors::TABLE,
 ];
 
 /// The table with this name.
@@ -71,7 +74,7 @@ mod tests {
     /// Sizes as traced with NVIDIA's driver; that of the context-local storage is none.
     #[test]
     fn tables_begin_with_their_sizes() {
-        let sizes = [13, 7, 0, 3, 4, 4, 95, 64, 0];
+        let sizes = [13, 7, 0, 3, 4, 4, 95, 64, 0, 0];
         for (table, slots) in TABLES.iter().zip(sizes) {
             if slots > 0 {
                 assert_eq!(

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 
 /// What messages call the tables, by their numbers.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "CUDART_INTERFACE",
     "TOOLS_RUNTIME_CALLBACK_HOOKS",
     "CONTEXT_LOCAL_STORAGE",
@@ -17,6 +17,7 @@ pub const NAMES: [&str; 9] = [
     "TOOLS_CONTEXT",
     "TOOLS_MODULE",
     "LOG",
+    "PROCESSORS",
 ];
 
 /// A slot of a table: the address of a function, or a number.

@@ -30,8 +30,8 @@ impl Body for IsOwnShared {
         let addresses = u64::read(registers, constants, instruction.sources[0]);
         let own = SHARED_WINDOW + shared_base(registers.cluster[cluster::RANK]);
         let mut inside = 0;
-        for lane in 0..LANES {
-            inside |= u32::from(addresses[lane].wrapping_sub(own) <= OFFSET_BITS) << lane;
+        for (lane, address) in addresses.iter().enumerate() {
+            inside |= u32::from(address.wrapping_sub(own) <= OFFSET_BITS) << lane;
         }
         registers.set_predicate(instruction.predicate_destinations[0], inside, mask);
     }

@@ -121,6 +121,7 @@ impl Case {
         }
         let predicate = if self.adds { u32::MAX } else { 0 };
         let mut registers = Registers {
+            cluster: Default::default(),
             rows,
             predicates: vec![predicate],
             carry: 0,
