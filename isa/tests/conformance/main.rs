@@ -4,7 +4,6 @@ mod approximate;
 mod asynchronous;
 mod atomics;
 mod bits;
-mod bulk;
 mod cases;
 mod compare;
 mod convert;

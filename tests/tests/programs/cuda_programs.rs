@@ -309,6 +309,7 @@ fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler,
         Compiler::Clang12 => run_on(Path::new("v100_node")),
         // Its machine code is that of the same sources, by an older ptxas.
         Compiler::Clang11 => Ok(()),
+        Compiler::Nvcc13Hopper => run_on(Path::new("h100_node")),
     }
 }
 

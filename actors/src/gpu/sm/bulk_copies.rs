@@ -4,80 +4,19 @@
 //! The values have been copied when the instruction issued (`isa`); the unit has the time alone. It needs `bulk_copy_latency` for each copy,
 //! and a cycle for each line. It does not begin an access that the memory pipe has no room for.
 
-use super::coalescer::Lines;
+use super::bulk_queue::UnderWay;
 use super::counters::Stall;
 use super::memory_pipe::{Owner, Purpose};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
-use super::warps::cluster::Sent;
 use super::warps::copies::complete;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
-use crate::slab::Slab;
-use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, MemoryAccess, Space};
+use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, Space};
 use balar_isa::program::lanes;
 use balar_protocol::Payload;
 use balar_protocol::cluster::{ClusterMessage, ClusterPlace};
 use balar_protocol::cuda::FaultCause;
-use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
-
-/// A copy that is under way.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct UnderWay {
-    warp: u16,
-    generation: u32,
-    copy: BulkCopy,
-    /// The group of the warp's copies that it is in, where it is in one.
-    group: u32,
-    /// The key of its answers.
-    key: u32,
-    launch: u32,
-    /// The first cycle in which it can make an access.
-    start: u64,
-    /// The accesses that it has not made.
-    accesses: VecDeque<MemoryAccess>,
-    /// What it sends to other CTAs of the cluster when it is done.
-    sent: Option<Sent>,
-}
-
-/// The state of the unit.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct BulkCopies {
-    copies: Slab<UnderWay>,
-    /// Those that have accesses to make, in their order.
-    queue: VecDeque<u32>,
-    /// All of them, in the order in which they began.
-    under_way: Vec<u32>,
-    /// The first cycle in which it can make the next access.
-    free: u64,
-    /// The next access waits for room below the L1.
-    waits_for_room: bool,
-    #[serde(skip)]
-    lines: Lines,
-}
-
-impl BulkCopies {
-    /// The cycle in which it has something to do by itself; `u64::MAX` where it has nothing.
-    #[inline]
-    pub fn due(&self) -> u64 {
-        match self.queue.front().and_then(|first| self.copies.get(*first)) {
-            Some(first) if !self.waits_for_room => first.start.max(self.free),
-            _ => u64::MAX,
-        }
-    }
-
-    /// There is room below the L1 again.
-    #[inline]
-    pub fn has_room(&mut self) {
-        self.waits_for_room = false;
-    }
-
-    /// Copies under way.
-    pub fn len(&self) -> u32 {
-        self.copies.len()
-    }
-}
 
 impl<P: Profile> Sm<P> {
     /// The warp has asked for the copy that its last step describes.

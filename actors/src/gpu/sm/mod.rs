@@ -34,6 +34,7 @@
 
 mod arrivals;
 mod bulk_copies;
+mod bulk_queue;
 mod coalescer;
 mod constant_loads;
 mod counters;

@@ -3,7 +3,7 @@
 //! **Invariant:** this file calls only what lies below it: warps, front end, memory pipe, execution. Its callers lie above it: the effects
 //! of instructions, arrivals, and the loop over cycles.
 
-use super::bulk_copies::BulkCopies;
+use super::bulk_queue::BulkCopies;
 use super::counters::Stall;
 use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
@@ -13,7 +13,7 @@ use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
 use super::profile::Profile;
-use super::remote::RemoteWait;
+use super::remote_access::RemoteWait;
 use super::timeline::SmTimeline;
 use super::warps::Warps;
 use super::warps::cta::Completion;

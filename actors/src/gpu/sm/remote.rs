@@ -8,7 +8,7 @@
 use super::counters::Stall;
 use super::profile::Profile;
 use super::progress::{Sm, Step};
-use super::remote_access::{fill, perform, perform_bulk, ranks_of, values_of};
+use super::remote_access::{RemoteWait, fill, perform, perform_bulk, ranks_of, values_of};
 use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
@@ -18,19 +18,6 @@ use balar_isa::program::lanes;
 use balar_protocol::cluster::{ClusterArrival, ClusterMessage, ClusterPlace, RemoteAccess, RemoteBulk};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Payload, PortId};
-use serde::{Deserialize, Serialize};
-
-/// An access that is under way to other SMs.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct RemoteWait {
-    warp: u16,
-    generation: u32,
-    pc: u32,
-    /// Answers that are still to come, one of each CTA.
-    answers: u32,
-    /// Registers wait for them.
-    returns: bool,
-}
 
 /// The message about an SM that no network joins to others.
 const NO_NETWORK: &str = "clusters of CTAs on a GPU without an SmNetwork, which would join its SMs";

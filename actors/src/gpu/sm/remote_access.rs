@@ -8,6 +8,22 @@ use balar_isa::execution::{AccessKind, AtomicFunction, AtomicOperation, AtomicTy
 use balar_isa::program::{LANES, Program, lanes};
 use balar_protocol::cluster::{ClusterPlace, RemoteAccess, RemoteBulk, RemoteKind};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, LaunchId};
+use serde::{Deserialize, Serialize};
+
+/// An access that is under way to other SMs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct RemoteWait {
+    /// The warp's slot.
+    pub warp: u16,
+    /// The generation of that slot.
+    pub generation: u32,
+    /// The instruction.
+    pub pc: u32,
+    /// Answers that are still to come, one of each CTA.
+    pub answers: u32,
+    /// Registers wait for them.
+    pub returns: bool,
+}
 
 /// The ranks whose memory an access names, a bit each.
 pub fn ranks_of(execution: &Execution) -> u32 {

@@ -1,5 +1,6 @@
 //! Whole programs: functions and their calls, machine code, states written down and read back.
 
+mod bulk;
 mod call_graphs;
 mod calls;
 mod library_code;

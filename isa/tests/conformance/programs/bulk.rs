@@ -1,12 +1,12 @@
 //! Boxes of tensors in shared memory, element by element: what `cp.async.bulk.tensor` leaves there beside the definition of its modes.
 
+use super::machine_code::{COORDINATES, MAP, RECORD, Random, TENSOR, THREADS, bulk_setting};
 use crate::machine;
-use crate::programs::machine_code::{COORDINATES, MAP, RECORD, Random, TENSOR, THREADS, bulk_setting};
 use balar_isa::interpreter::step_function;
 use balar_isa::module::PtxModule;
 use balar_protocol::tensor_map::{ElementType, MOST_DIMENSIONS, TENSOR_MAP_BYTES, TensorMap};
 
-const SOURCE: &str = include_str!("../machine/bulk_copies.ptx");
+const SOURCE: &str = include_str!("../../machine/bulk_copies.ptx");
 
 /// Where an element lies in a box with a pattern: the chunks of 16 bytes of each 128 bytes are exchanged, by the number of these 128 bytes.
 fn placed(swizzle: u8, offset: usize) -> usize {

@@ -1,0 +1,3 @@
+//! What is new with Hopper, on a whole GPU.
+
+mod matrix_groups;
