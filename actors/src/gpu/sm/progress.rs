@@ -148,6 +148,7 @@ pub(super) struct Scratch {
     pub(super) wanted_lines: Wanted,
     pub(super) waiting: Vec<u16>,
     /// Messages to other SMs whose memory is used again.
+    #[expect(clippy::vec_box, reason = "messages carry boxes, which come back here to be used again")]
     pub(super) remote: Vec<Box<RemoteAccess>>,
 }
 
