@@ -30,7 +30,8 @@
 //! one that does not, so that the latter pays nothing. SMs put their counts into one place (`catalogue/instruction_profile.rs`), as sums.
 //!
 //! **Invariant:** every cycle of every resident warp is charged to exactly one reason: issued, or a named stall.
-//! **Invariant:** no allocation for each cycle or each warp instruction; a test counts.
+//! **Invariant:** no allocation for each cycle or each warp instruction, but for bulk copies and messages to CTAs on other SMs; a test
+//! counts.
 
 mod arrivals;
 mod bulk_copies;

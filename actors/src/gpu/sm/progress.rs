@@ -30,7 +30,6 @@ use crate::slab::Slab;
 use balar_isa::execution::Effect;
 use balar_isa::interpreter::member_mask_hazard;
 use balar_isa::program::{LatencyClass, Pipe};
-use balar_protocol::cluster::RemoteAccess;
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Clock, Payload, PortId};
@@ -147,9 +146,6 @@ pub(super) struct Scratch {
     pub(super) events: Vec<Event>,
     pub(super) wanted_lines: Wanted,
     pub(super) waiting: Vec<u16>,
-    /// Messages to other SMs whose memory is used again.
-    #[expect(clippy::vec_box, reason = "messages carry boxes, which come back here to be used again")]
-    pub(super) remote: Vec<Box<RemoteAccess>>,
 }
 
 /// The class of a result that another instruction reads as an operand: predicates are late for guards and branches alone.

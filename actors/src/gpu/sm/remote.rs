@@ -48,7 +48,7 @@ impl<P: Profile> Sm<P> {
         let from = ClusterPlace { sm: self.wiring.index as u16, slot: slot.cta };
         let at = self.wiring.ports.clock.time_of(leaves);
         for rank in lanes(ranks) {
-            let mut message = self.scratch.remote.pop().unwrap_or_default();
+            let mut message = Box::<RemoteAccess>::default();
             fill(&mut message, &self.execution, (&cta.cluster, launch), rank as u32, (pc, from, id));
             step.out.send(port, at, Payload::Cluster(ClusterMessage::Access(message)));
         }
@@ -89,8 +89,7 @@ impl<P: Profile> Sm<P> {
 
     fn remote_access_received(&mut self, access: &RemoteAccess, step: &mut Step) {
         let Some(port) = self.wiring.cluster else { return };
-        let mut answer = self.scratch.remote.pop().unwrap_or_default();
-        RemoteAccess::clone_from(&mut answer, access);
+        let mut answer = Box::new(access.clone());
         perform(&mut answer, self.state.warps.cta_at(access.to.slot));
         self.answer(port, ClusterMessage::Answer(answer), step);
     }
