@@ -178,7 +178,7 @@ impl Coordinator {
                 None => break (start, ending, SimTime::MAX),
                 Some(Next::Window(limit)) => break (start, ending, limit),
                 Some(Next::Take(time, kind)) => return self.begin_sample(time, kind),
-                Some(Next::Look) => {}
+                Some(Next::Hold(time)) => self.reach(time),
             }
         };
         if ending.is_some() {
@@ -309,10 +309,15 @@ impl Coordinator {
         }
 
         self.last_start = report.last.start;
-        self.reached = report.last.until;
         self.windows += std::mem::take(&mut self.step_windows);
+        self.reach(report.last.until);
+    }
+
+    /// Nothing happens before `time` that has not happened.
+    fn reach(&mut self, time: SimTime) {
+        self.reached = self.reached.max(time);
         if let Some(progress) = &self.conditions.progress {
-            progress.reached(report.last.until, self.windows, self.messages);
+            progress.reached(self.reached, self.windows, self.messages);
         }
     }
 

@@ -42,8 +42,8 @@ pub(in crate::engine) enum Order {
     GoOn(SimTime),
     /// It gives a sample, and then asks again.
     Sample,
-    /// It looks whether it has to end, and asks again.
-    Look,
+    /// It is held, and nothing happens before this time: it looks whether it has to end, and asks again.
+    Hold(SimTime),
 }
 
 impl RunControl {
@@ -53,6 +53,7 @@ impl RunControl {
     }
 
     /// A run that is held goes on for so much simulated time, which is above zero, and is held again. One that is not held is held then.
+    /// The time counts from where the run stands, even where nothing happens for a while.
     pub fn step(&self, time: SimTime) {
         self.change(|orders| orders.step = Some(time));
     }
@@ -89,20 +90,24 @@ impl RunControl {
         self.shared.changed.notify_all();
     }
 
-    /// The act of a run whose next event is at `start`. Waits for a while where it is held.
+    /// The act of a run that stands at `reached`, and whose next event is at `start`. Waits for a while where it is held.
     #[inline]
-    pub(in crate::engine) fn order(&self, start: SimTime) -> Order {
-        if self.shared.attention.load(Ordering::Acquire) { self.order_now(start) } else { Order::GoOn(SimTime::MAX) }
+    pub(in crate::engine) fn order(&self, reached: SimTime, start: SimTime) -> Order {
+        if self.shared.attention.load(Ordering::Acquire) {
+            self.order_now(reached, start)
+        } else {
+            Order::GoOn(SimTime::MAX)
+        }
     }
 
     #[cold]
-    fn order_now(&self, start: SimTime) -> Order {
+    fn order_now(&self, reached: SimTime, start: SimTime) -> Order {
         let mut orders = self.orders();
         if std::mem::take(&mut orders.asked) {
             return Order::Sample;
         }
         if let Some(step) = orders.step.take() {
-            orders.hold_at = Some(start.saturating_add(step));
+            orders.hold_at = Some(reached.saturating_add(step));
         }
         match orders.hold_at {
             None => {
@@ -114,11 +119,13 @@ impl RunControl {
                 orders.is_held = false;
                 Order::GoOn(hold_at)
             }
-            Some(_) => {
+            // A run that is not there yet says so before it counts as held.
+            Some(hold_at) if reached < hold_at => Order::Hold(hold_at),
+            Some(hold_at) => {
                 orders.is_held = true;
                 // Woken early or late, the run looks again.
                 drop(self.shared.changed.wait_timeout(orders, LOOK));
-                Order::Look
+                Order::Hold(hold_at)
             }
         }
     }
@@ -131,14 +138,23 @@ mod tests {
     #[test]
     fn a_run_is_held_stepped_and_released() {
         let control = RunControl::default();
-        let at = |time| control.order(SimTime(time));
+        let at = |time| control.order(SimTime(time), SimTime(time));
+        let (go_on, hold) = (|time| Order::GoOn(SimTime(time)), |time| Order::Hold(SimTime(time)));
         assert_eq!(at(5), Order::GoOn(SimTime::MAX));
         control.pause();
-        assert_eq!(at(5), Order::Look);
+        assert_eq!(at(5), hold(0));
         control.ask();
-        assert_eq!([at(5), at(5)], [Order::Sample, Order::Look]);
+        assert_eq!([at(5), at(5)], [Order::Sample, hold(0)]);
         control.step(SimTime(10));
-        assert_eq!([at(5), at(14), at(15)], [Order::GoOn(SimTime(15)), Order::GoOn(SimTime(15)), Order::Look]);
+        assert_eq!([at(5), at(14), at(15)], [go_on(15), go_on(15), hold(15)]);
+        assert!(control.is_held());
+        // The next event is behind the end of the step: the run goes to that end, and is held there.
+        control.step(SimTime(10));
+        assert_eq!(control.order(SimTime(15), SimTime(18)), go_on(25));
+        assert_eq!(control.order(SimTime(19), SimTime(40)), hold(25));
+        assert!(!control.is_held());
+        assert_eq!(control.order(SimTime(25), SimTime(40)), hold(25));
+        assert!(control.is_held());
         control.resume();
         assert_eq!(at(15), Order::GoOn(SimTime::MAX));
         assert!(!control.needs_attention(), "a run that is not held has nothing to look at");
@@ -152,7 +168,7 @@ mod tests {
         let control = RunControl::default();
         control.pause();
         let run = control.clone();
-        let held = std::thread::spawn(move || while run.order(SimTime(1)) == Order::Look {});
+        let held = std::thread::spawn(move || while run.order(SimTime(1), SimTime(1)) == Order::Hold(SimTime::ZERO) {});
         while !control.is_held() {
             std::thread::yield_now();
         }

@@ -30,8 +30,8 @@ pub(in crate::engine) enum Next {
     Window(SimTime),
     /// It takes a sample.
     Take(SimTime, SampleKind),
-    /// It looks again whether the run has to end.
-    Look,
+    /// The run is held and stands at this time, if it was not beyond: it looks again whether it has to end.
+    Hold(SimTime),
 }
 
 /// The samples of a run on their way from the shards to the watcher.
@@ -106,10 +106,10 @@ impl Sampler {
         if let Some(due) = self.times.due(start) {
             return Next::Take(due, SampleKind::Due);
         }
-        match self.watch.control.order(start) {
+        match self.watch.control.order(reached, start) {
             Order::GoOn(until) => Next::Window(until.min(self.times.next())),
             Order::Sample => Next::Take(reached.min(start), SampleKind::Asked),
-            Order::Look => Next::Look,
+            Order::Hold(time) => Next::Hold(time),
         }
     }
 
