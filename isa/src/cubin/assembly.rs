@@ -8,7 +8,7 @@ use super::function::{
 use super::header::SHIFTED_ARCHITECTURE_ABI;
 use super::info::{self, Record, records};
 use super::memory::{ConstantBank, constant_bank};
-use super::symbol::{Binding, SymbolKind};
+use super::symbol::{Binding, Symbol, SymbolKind};
 use object::elf;
 use std::collections::BTreeMap;
 
@@ -119,6 +119,11 @@ fn module_attributes(file: &File<'_>) -> Result<ModuleAttributes, CubinError> {
     Ok(module)
 }
 
+/// Is this the symbol of the function whose code is the section with this number?
+fn begins(symbol: &Symbol<'_>, section: usize) -> bool {
+    symbol.section == Some(section) && symbol.kind == SymbolKind::Function && symbol.value == 0
+}
+
 /// A function, as the section of its code and its symbol have it.
 fn function<'data>(
     file: &File<'data>,
@@ -135,12 +140,17 @@ fn function<'data>(
         let what = format!("{bytes} bytes in a section of type {kind:#x}, expected whole instructions of 16 in type 1");
         return Err(error(what));
     }
-    let symbol = file.symbol(section.info & ((1 << SYMBOL_BITS) - 1), section.name, 0)?;
-    let it = file.symbols[symbol];
-    if it.section != Some(index) || it.kind != SymbolKind::Function || it.value != 0 {
-        let (symbol, kind) = (it.name, it.kind);
+    let symbol = match section.info & ((1 << SYMBOL_BITS) - 1) {
+        // cuBLASLt's generator of code for Hopper (`nvjet`) leaves the number out.
+        0 => file.symbols.iter().position(|symbol| begins(symbol, index)),
+        number => Some(file.symbol(number, section.name, 0)?).filter(|&symbol| begins(&file.symbols[symbol], index)),
+    };
+    let Some(symbol) = symbol else {
+        let named = file.symbols.get((section.info & ((1 << SYMBOL_BITS) - 1)) as usize);
+        let (symbol, kind) = named.map_or(("", SymbolKind::Unspecified), |symbol| (symbol.name, symbol.kind));
         return Err(error(format!("the symbol {symbol:?}, {kind:?}, expected a function that begins this section")));
-    }
+    };
+    let it = file.symbols[symbol];
     let section_registers = section.info >> SYMBOL_BITS;
     let barriers = match abi_version {
         SHIFTED_ARCHITECTURE_ABI.. => 0,

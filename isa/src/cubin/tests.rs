@@ -121,6 +121,20 @@ fn what_a_kernel_does_not_have_is_absent() {
     });
 }
 
+/// As in the files that cuBLASLt writes.
+#[test]
+fn a_section_may_leave_the_number_of_its_symbol_out() {
+    let mut file = sample(false);
+    file.section(".text.first").info = 24 << 24;
+    with(&file.bytes(), |cubin| {
+        let kernel = cubin.function("first").expect("the kernel");
+        assert_eq!((kernel.symbol, kernel.section_registers, kernel.inner.len()), (1, 24, 2));
+    });
+    file.symbol("first").value = 0x10;
+    let error = Cubin::read(&file.bytes()).expect_err("nothing begins the section").to_string();
+    assert!(error.contains("the symbol \"\", Unspecified, expected a function that begins this section"), "{error}");
+}
+
 #[test]
 fn functions_inside_others_are_in_order() {
     with(&sample(false).bytes(), |cubin| {
