@@ -174,6 +174,13 @@ impl Default for LaneValues {
     }
 }
 
+/// The value of a lane that has these bytes, 16 at most.
+pub fn value_of_bytes(bytes: &[u8]) -> u128 {
+    let mut value = [0; 16];
+    value[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(value)
+}
+
 /// Why memory could not do an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryProblem {

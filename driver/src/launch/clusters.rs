@@ -1,6 +1,5 @@
 //! The clusters of launches: which CTAs form one, and how many of them a GPU runs at once.
 
-use super::validation::LaunchRequest;
 use crate::code::tables::KernelInfo;
 use crate::outcome::Failure;
 use balar_host::CudaError;
@@ -12,11 +11,15 @@ use balar_protocol::{CtaNeeds, GpuDescription};
 /// The first compute capability with clusters (CUDA C++ Programming Guide, "Thread Block Clusters").
 const FIRST_WITH_CLUSTERS: (u32, u32) = (9, 0);
 
-/// The CTAs of a launch's clusters, as the program or the kernel names them.
-pub(crate) fn named_cluster(kernel: &KernelInfo, request: &LaunchRequest) -> Result<Option<[u32; 3]>, Failure> {
+/// The CTAs of the clusters of a launch of this grid, as the program (`named`) or the kernel names them.
+pub(crate) fn named_cluster(
+    kernel: &KernelInfo,
+    grid: [u32; 3],
+    named: Option<[u32; 3]>,
+) -> Result<Option<[u32; 3]>, Failure> {
     let ClusterNeeds { required, is_explicit, maximum_size } = kernel.resources.clusters;
     let refused = |text: String| Err((CudaError::InvalidClusterSize, format!("kernel {}: {text}", kernel.name)));
-    let Some(cluster) = request.cluster.or(required) else {
+    let Some(cluster) = named.or(required) else {
         return match is_explicit {
             true => refused("its launches must name their clusters".to_owned()),
             false => Ok(None),
@@ -30,8 +33,8 @@ pub(crate) fn named_cluster(kernel: &KernelInfo, request: &LaunchRequest) -> Res
     if size == 0 || size > u64::from(most) {
         return refused(format!("clusters of {cluster:?} blocks, expected 1 to {most} in all"));
     }
-    if let Some(axis) = (0..3).find(|&axis| !request.grid[axis].is_multiple_of(cluster[axis])) {
-        let (name, grid, extent) = (["x", "y", "z"][axis], request.grid[axis], cluster[axis]);
+    if let Some(axis) = (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {
+        let (name, grid, extent) = (["x", "y", "z"][axis], grid[axis], cluster[axis]);
         return refused(format!("grid.{name} is {grid}, expected a multiple of the {extent} blocks of a cluster"));
     }
     Ok(Some(cluster))
@@ -90,23 +93,10 @@ mod tests {
     use super::*;
     use crate::test_support::{gpu_description, kernel_launch};
 
-    fn request(grid: [u32; 3], cluster: Option<[u32; 3]>) -> LaunchRequest {
-        LaunchRequest {
-            grid,
-            block: [32, 1, 1],
-            dynamic_shared_bytes: 0,
-            stream: 0,
-            parameters: Vec::new(),
-            cooperative: false,
-            cluster,
-            non_portable_cluster: false,
-        }
-    }
-
-    fn named(clusters: ClusterNeeds, request: &LaunchRequest) -> Result<Option<[u32; 3]>, String> {
+    fn named(clusters: ClusterNeeds, grid: [u32; 3], cluster: Option<[u32; 3]>) -> Result<Option<[u32; 3]>, String> {
         let mut kernel = KernelInfo { name: "k".into(), ..KernelInfo::default() };
         kernel.resources.clusters = clusters;
-        named_cluster(&kernel, request).map_err(|(error, text)| {
+        named_cluster(&kernel, grid, cluster).map_err(|(error, text)| {
             assert_eq!(error, CudaError::InvalidClusterSize);
             text
         })
@@ -117,21 +107,21 @@ mod tests {
         let none = ClusterNeeds::default();
         let required = ClusterNeeds { required: Some([2, 2, 1]), ..none };
         let grid = [8, 4, 1];
-        assert_eq!(named(none, &request(grid, None)), Ok(None));
-        assert_eq!(named(none, &request(grid, Some([4, 1, 1]))), Ok(Some([4, 1, 1])));
-        assert_eq!(named(required, &request(grid, None)), Ok(Some([2, 2, 1])));
-        assert_eq!(named(required, &request(grid, Some([2, 2, 1]))), Ok(Some([2, 2, 1])));
+        assert_eq!(named(none, grid, None), Ok(None));
+        assert_eq!(named(none, grid, Some([4, 1, 1])), Ok(Some([4, 1, 1])));
+        assert_eq!(named(required, grid, None), Ok(Some([2, 2, 1])));
+        assert_eq!(named(required, grid, Some([2, 2, 1])), Ok(Some([2, 2, 1])));
         let explicit = ClusterNeeds { is_explicit: true, ..none };
         let limited = ClusterNeeds { maximum_size: Some(4), ..none };
-        for (needs, request, text) in [
-            (required, request(grid, Some([4, 1, 1])), "compiled for [2, 2, 1]"),
-            (explicit, request(grid, None), "must name their clusters"),
-            (limited, request(grid, Some([8, 1, 1])), "expected 1 to 4 in all"),
-            (none, request(grid, Some([0, 1, 1])), "expected 1 to 16 in all"),
-            (none, request([32, 1, 1], Some([32, 1, 1])), "expected 1 to 16 in all"),
-            (none, request([9, 1, 1], Some([2, 1, 1])), "grid.x is 9, expected a multiple of the 2 blocks"),
+        for (needs, grid, cluster, text) in [
+            (required, grid, Some([4, 1, 1]), "compiled for [2, 2, 1]"),
+            (explicit, grid, None, "must name their clusters"),
+            (limited, grid, Some([8, 1, 1]), "expected 1 to 4 in all"),
+            (none, grid, Some([0, 1, 1]), "expected 1 to 16 in all"),
+            (none, [32, 1, 1], Some([32, 1, 1]), "expected 1 to 16 in all"),
+            (none, [9, 1, 1], Some([2, 1, 1]), "grid.x is 9, expected a multiple of the 2 blocks"),
         ] {
-            let found = named(needs, &request).expect_err(text);
+            let found = named(needs, grid, cluster).expect_err(text);
             assert!(found.contains(text), "{found}");
         }
     }

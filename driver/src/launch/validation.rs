@@ -46,7 +46,7 @@ pub(crate) fn validate(
 ) -> Result<KernelLaunch, Failure> {
     let name = &kernel.name;
     let resources = &kernel.resources;
-    let cluster = named_cluster(kernel, &request)?;
+    let cluster = named_cluster(kernel, request.grid, request.cluster)?;
     let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, .. } = request;
     let configuration = |text: String| Err((CudaError::InvalidConfiguration, format!("kernel {name}: {text}")));
     let out_of_resources = |text: String| {

@@ -95,28 +95,20 @@ impl Decoder<'_> {
             next += 1;
             next - 1
         };
-        match operation {
-            B::Load | B::Send | B::SendReduce => {
-                memory.wide[0] = self.bulk_address(instruction, take(), place::SHARED, &mut list)?;
-                memory.wide[2] = self.bulk_source(instruction, take(), &form, &mut list)?;
-                if !is_tensor {
-                    list[place::BYTES] = self.source(self.operand(instruction, take())?, T::U32)?;
-                }
-                memory.wide[1] = self.bulk_address(instruction, take(), place::BARRIER, &mut list)?;
-            }
-            B::Store | B::Reduce => {
-                memory.wide[2] = self.bulk_source(instruction, take(), &form, &mut list)?;
-                memory.wide[0] = self.bulk_address(instruction, take(), place::SHARED, &mut list)?;
-                if !is_tensor {
-                    list[place::BYTES] = self.source(self.operand(instruction, take())?, T::U32)?;
-                }
-            }
-            B::Prefetch => {
-                memory.wide[2] = self.bulk_source(instruction, take(), &form, &mut list)?;
-                if !is_tensor {
-                    list[place::BYTES] = self.source(self.operand(instruction, take())?, T::U32)?;
-                }
-            }
+        // The place that is written comes first.
+        let to_shared = matches!(operation, B::Load | B::Send | B::SendReduce);
+        if to_shared {
+            memory.wide[0] = self.bulk_address(instruction, take(), place::SHARED, &mut list)?;
+        }
+        memory.wide[2] = self.bulk_source(instruction, take(), &form, &mut list)?;
+        if matches!(operation, B::Store | B::Reduce) {
+            memory.wide[0] = self.bulk_address(instruction, take(), place::SHARED, &mut list)?;
+        }
+        if !is_tensor {
+            list[place::BYTES] = self.source(self.operand(instruction, take())?, T::U32)?;
+        }
+        if to_shared {
+            memory.wide[1] = self.bulk_address(instruction, take(), place::BARRIER, &mut list)?;
         }
         if instruction.has(M::Im2col) && form.dimensions > 2 {
             let operand = self.operand(instruction, take())?;

@@ -1,12 +1,11 @@
 //! The effects and the output of the command line.
 
-mod asynchronous_copies;
+mod asynchronous;
 mod bad_input;
 mod call;
 mod compare;
 mod detail;
 mod functions;
-mod hopper;
 mod hot_spots;
 mod instruction_profiles;
 mod launches;

@@ -55,6 +55,17 @@ pub(super) struct CtaPlace {
     pub carve_out: u32,
 }
 
+impl SmState {
+    /// Takes the first free slot, of which there is one, for a CTA of `launch`, on the SM at `port` with this capability.
+    fn take_slot(&mut self, launch: LaunchId, wanted: &WantedPlace, port: PortId, provides: &SmCapability) -> CtaPlace {
+        let slot = self.free_slots.trailing_zeros();
+        self.free_slots &= self.free_slots - 1;
+        let (taken, sub_cores) = self.free.take(&provides.resources, &wanted.needs, wanted.carve_out_on(provides));
+        self.slots[slot as usize] = (launch, taken);
+        CtaPlace { port, slot: slot as u16, sub_cores, carve_out: self.free.carve_out() }
+    }
+}
+
 /// The numbers of the bits of a word.
 fn members(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -172,14 +183,9 @@ impl SmMap {
                 changed.push((index, sm.free.clone(), sm.free_slots));
             }
             taken[member] += 1;
-            let slot = sm.free_slots.trailing_zeros();
-            sm.free_slots &= sm.free_slots - 1;
-            let provided = &provides[index];
-            let (of_cta, sub_cores) = sm.free.take(&provided.resources, &wanted.needs, wanted.carve_out_on(provided));
-            sm.slots[slot as usize] = (launch, of_cta);
-            let carve_out = sm.free.carve_out();
-            let place = CtaPlace { port: ports[index], slot: slot as u16, sub_cores, carve_out };
-            places.push((place, ClusterPlace { sm: numbers[index], slot: slot as u16 }));
+            let place = sm.take_slot(launch, wanted, ports[index], &provides[index]);
+            let in_network = ClusterPlace { sm: numbers[index], slot: place.slot };
+            places.push((place, in_network));
             *next = if index + 1 == ports.len() { 0 } else { index as u32 + 1 };
         }
         let is_placed = places.len() == size as usize;
@@ -249,13 +255,7 @@ impl SmMap {
         }
         let (index, _) = best?;
         *next = if index + 1 == count { 0 } else { index as u32 + 1 };
-        let sm = &mut sms[index];
-        let slot = sm.free_slots.trailing_zeros();
-        sm.free_slots &= sm.free_slots - 1;
-        let provides = &self.provides[index];
-        let (taken, sub_cores) = sm.free.take(&provides.resources, &wanted.needs, wanted.carve_out_on(provides));
-        sm.slots[slot as usize] = (launch, taken);
-        Some(CtaPlace { port: self.ports[index], slot: slot as u16, sub_cores, carve_out: sm.free.carve_out() })
+        Some(sms[index].take_slot(launch, wanted, self.ports[index], &self.provides[index]))
     }
 
     /// Frees `slot` of the SM at `port`. False where it does not run `launch`: it was aborted before its completion came.

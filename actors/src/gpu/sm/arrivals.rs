@@ -2,10 +2,12 @@
 
 use super::counters::Stall;
 use super::device_runtime;
+use super::execution::launch_constants;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::profile::{self, Profile};
 use super::progress::{Sm, State, Step};
+use super::warps::copies::CopyKind;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
@@ -13,7 +15,6 @@ use super::warps::{Acknowledged, Place, SubCores};
 use crate::catalogue::InstructionProfiles;
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
-use balar_isa::machine::LaunchFacts;
 use balar_isa::program::Program;
 use balar_protocol::Payload;
 use balar_protocol::cta::{CtaLaunch, CtaMessage};
@@ -71,19 +72,7 @@ impl<P: Profile> Sm<P> {
         let sub_cores = SubCores { of_warps: sub_cores, count };
         let constants = match self.state.warps.constants_of(launch.id) {
             Some(known) => known.clone(),
-            None => {
-                let facts = LaunchFacts {
-                    block: launch.block,
-                    grid: launch.grid,
-                    cluster: launch.cluster.into(),
-                    parameters: &launch.parameters,
-                    grid_workspace: launch.grid_workspace,
-                    dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                    grid_id: u64::from(launch.id.0),
-                    sm_count: self.wiring.sm_count,
-                };
-                program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
-            }
+            None => launch_constants(launch, &program, self.wiring.sm_count, step.view),
         };
         let warps = self.state.warps.place(launch, &program, (place, sub_cores), (cta, cluster), constants);
         self.state.warps.begin(warps, cycle);
@@ -231,12 +220,17 @@ impl<P: Profile> Sm<P> {
     }
 
     fn copy_arrived(&mut self, warp: usize, batch: u32, ready: u64, step: &mut Step) {
-        let cycle = step.now.cycle;
         self.state.warps.copy_arrived(warp, batch, ready);
+        self.after_copy(warp, CopyKind::Words, step);
+    }
+
+    /// A copy of the warp has come, which the warp may have waited for.
+    pub(super) fn after_copy(&mut self, warp: usize, kind: CopyKind, step: &mut Step) {
+        let cycle = step.now.cycle;
         let status = self.state.warps.warp(warp).status;
-        let copies = &self.state.warps.context(warp).copies;
+        let copies = self.state.warps.context(warp).copies_of(kind);
         match status {
-            Status::Copies if copies.at_most(copies.wanted) => {
+            status if status == Status::of_copies(kind) && copies.at_most(copies.wanted) => {
                 let ready = copies.ready.max(cycle);
                 self.resume(warp, ready, step);
             }

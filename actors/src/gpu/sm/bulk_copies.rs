@@ -5,13 +5,11 @@
 //! and a cycle for each line. It does not begin an access that the memory pipe has no room for.
 
 use super::bulk_queue::UnderWay;
-use super::counters::Stall;
 use super::memory_pipe::{Owner, Purpose};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
-use super::warps::copies::complete;
-use super::warps::readiness::Ready;
-use super::warps::slot::Status;
+use super::warps::copies::{CopyKind, complete};
+use balar_isa::cluster::{OFFSET_BITS, rank_of};
 use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, Space};
 use balar_isa::program::lanes;
 use balar_protocol::Payload;
@@ -22,12 +20,7 @@ impl<P: Profile> Sm<P> {
     /// The warp has asked for the copy that its last step describes.
     pub(super) fn begin_bulk_copy(&mut self, warp: usize, pc: u32, copy: BulkCopy, step: &mut Step) {
         let cycle = step.now.cycle;
-        let known = match self.execution.access.kind {
-            AccessKind::Load | AccessKind::Store => 0,
-            AccessKind::Atomic | AccessKind::Reduction => {
-                self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time()))
-            }
-        };
+        let known = self.values_known(self.execution.access.kind, step);
         let State { warps, pipe, bulk, .. } = &mut self.state;
         let (slot, context, cta) = warps.all_of(warp);
         let number = bulk.copies.next_key();
@@ -47,7 +40,7 @@ impl<P: Profile> Sm<P> {
         });
         bulk.queue.push_back(number);
         bulk.under_way.push(number);
-        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+        self.no_results(warp, pc, cycle);
     }
 
     /// The unit makes the accesses that it can make in this cycle: one, and the end of copies without any.
@@ -115,24 +108,15 @@ impl<P: Profile> Sm<P> {
             }
         }
         warps.bulk_copy_arrived(warp, (copy.end == BulkEnd::Group).then_some(group), ready);
-        let status = warps.warp(warp).status;
-        let groups = &warps.context(warp).bulk.groups;
-        match status {
-            Status::BulkCopies if groups.at_most(groups.wanted) => {
-                let ready = groups.ready.max(cycle);
-                self.resume(warp, ready, step);
-            }
-            // Machine code waits for the scoreboard of a group.
-            Status::Memory => self.resume(warp, cycle, step),
-            Status::Draining if warps.may_leave(warp) => self.retire(warp, cycle, step.out),
-            _ => {}
-        }
+        self.after_copy(warp, CopyKind::Bulk, step);
     }
 
     /// Where hazards are checked: the warp's last step has accessed memory. False where a copy that is under way writes what it accessed in
     /// shared memory, or reads what it wrote there, and its kernel has failed.
     #[cold]
     pub(super) fn has_no_copy_hazard(&mut self, warp: usize, pc: u32, step: &mut Step) -> bool {
+        let (_, _, cta) = self.state.warps.all_of(warp);
+        let rank = cta.cluster.rank();
         let access = &self.execution.access;
         let State { warps, bulk, .. } = &self.state;
         if access.space != Space::Shared || bulk.under_way.is_empty() {
@@ -140,8 +124,9 @@ impl<P: Profile> Sm<P> {
         }
         let cta = warps.cta_of(warp);
         let (start, bytes) = (|copy: &BulkCopy| u64::from(copy.shared), u64::from(access.bytes));
-        let conflict = lanes(access.mask).find_map(|lane| {
-            let address = access.addresses[lane];
+        // What a lane accesses in another CTA's memory, no copy of this CTA touches.
+        let conflict = lanes(access.mask).filter(|&lane| rank_of(access.addresses[lane]) == rank).find_map(|lane| {
+            let address = access.addresses[lane] & OFFSET_BITS;
             let copies = bulk.under_way.iter().filter_map(|number| bulk.copies.get(*number));
             let mut own = copies.filter(|copy| {
                 let owner = usize::from(copy.warp);
@@ -163,21 +148,5 @@ impl<P: Profile> Sm<P> {
         let cause = FaultCause::Hazard(format!("an instruction {what}, at {address:#x} of shared memory"));
         self.fail(warp, (pc, lane), cause, step.now.cycle, step.out);
         false
-    }
-
-    /// A wait until at most so many groups of copies out of shared memory are under way: gives the cycle in which the warp can go on, `next` at
-    /// the soonest; `None` where it waits.
-    pub(super) fn wait_for_bulk_copies(&mut self, warp: usize, groups: u32, next: u64, cycle: u64) -> Option<u64> {
-        let (slot, context, _) = self.state.warps.all_of(warp);
-        let copies = &mut context.bulk.groups;
-        if !copies.at_most(Some(groups)) {
-            copies.wanted = Some(groups);
-            self.state.warps.wait(warp, Status::BulkCopies, Stall::LongScoreboard, cycle + 1);
-            return None;
-        }
-        if copies.ready > next {
-            slot.stall = Stall::LongScoreboard;
-        }
-        Some(next.max(copies.ready))
     }
 }

@@ -27,7 +27,7 @@ impl<P: Profile> Sm<P> {
     pub(super) fn access_constants(&mut self, warp: usize, pc: u32, is_empty: bool, step: &mut Step) {
         let cycle = step.now.cycle;
         if is_empty {
-            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+            self.no_results(warp, pc, cycle);
         } else if self.state.warps.context(warp).program().is_machine_code() {
             self.load_constant(warp, pc, step);
         } else {

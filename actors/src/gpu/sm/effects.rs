@@ -7,7 +7,7 @@ use super::memory_pipe::{Access, Answer, Owner, Purpose};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::WarpSet;
-use super::warps::copies::{Arrival, End};
+use super::warps::copies::{Arrival, CopyKind, End};
 use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
@@ -243,18 +243,14 @@ impl<P: Profile> Sm<P> {
                 return Some(self.awake_after(nanoseconds, cycle));
             }
             Effect::Copy => self.copy(warp, pc, step),
-            Effect::CopyCommit => {
-                let scoreboards = self.state.warps.context(warp).program().timing(pc).control.write_barrier;
-                self.state.warps.end_batch(warp, End::Commit { scoreboards });
-            }
+            Effect::CopyCommit => self.commit_copies(warp, pc, CopyKind::Words),
             Effect::CopyArrive(operation) => self.arrive_after_copies(warp, pc, operation, step),
-            Effect::CopyWait { groups } => return self.wait_for_copies(warp, groups, next, cycle),
+            Effect::CopyWait { groups } => return self.wait_for_copies(warp, (CopyKind::Words, groups), next, cycle),
             Effect::Bulk(copy) => self.begin_bulk_copy(warp, pc, copy, step),
-            Effect::BulkCommit => {
-                let scoreboards = self.state.warps.context(warp).program().timing(pc).control.write_barrier;
-                self.state.warps.end_bulk_group(warp, scoreboards);
+            Effect::BulkCommit => self.commit_copies(warp, pc, CopyKind::Bulk),
+            Effect::BulkWait { groups } => {
+                return self.wait_for_copies(warp, (CopyKind::Bulk, Some(groups)), next, cycle);
             }
-            Effect::BulkWait { groups } => return self.wait_for_bulk_copies(warp, groups, next, cycle),
             Effect::Product { passes, ends_group } => self.product(warp, pc, (class, passes), ends_group, cycle),
             Effect::ProductCommit => self.state.warps.context(warp).products.end_group(cycle),
             Effect::ProductWait { groups } => {
@@ -358,18 +354,24 @@ impl<P: Profile> Sm<P> {
         Ready::at(done, Stall::ShortScoreboard)
     }
 
-    /// Gives the last step's access to the memory pipe.
-    fn enter_pipe(&mut self, warp: usize, purpose: Purpose, step: &mut Step) -> Answer {
-        let State { warps, pipe, front_end, .. } = &mut self.state;
-        let (slot, _, cta, _, profile) = warps.parts_of(warp);
-        let before = cta.counters;
-        let Execution { access, further, .. } = &self.execution;
-        let known = match access.kind {
+    /// The cycle from which on everyone sees the values of an access that is made now: its answer does not come before. 0 for accesses whose
+    /// answers do not wait for values.
+    pub(super) fn values_known(&self, kind: AccessKind, step: &Step) -> u64 {
+        match kind {
             AccessKind::Load | AccessKind::Store => 0,
             AccessKind::Atomic | AccessKind::Reduction => {
                 self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time()))
             }
-        };
+        }
+    }
+
+    /// Gives the last step's access to the memory pipe.
+    fn enter_pipe(&mut self, warp: usize, purpose: Purpose, step: &mut Step) -> Answer {
+        let known = self.values_known(self.execution.access.kind, step);
+        let State { warps, pipe, front_end, .. } = &mut self.state;
+        let (slot, _, cta, _, profile) = warps.parts_of(warp);
+        let before = cta.counters;
+        let Execution { access, further, .. } = &self.execution;
         let access = Access {
             access,
             further,
@@ -407,7 +409,7 @@ impl<P: Profile> Sm<P> {
         let (_, context, cta) = self.state.warps.all_of(warp);
         count_access(&mut cta.counters, Space::Global, AccessKind::Load);
         let batch = context.copies.number();
-        self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
+        self.no_results(warp, pc, step.now.cycle);
         if self.execution.access.mask == 0 {
             return;
         }
@@ -430,7 +432,7 @@ impl<P: Profile> Sm<P> {
         if ends_group {
             products.end_group(cycle);
         }
-        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+        self.no_results(warp, pc, cycle);
     }
 
     /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
@@ -443,18 +445,31 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// As [`Self::rare_effect`], for a wait until at most so many groups of copies are under way.
-    fn wait_for_copies(&mut self, warp: usize, groups: Option<u32>, next: u64, cycle: u64) -> Option<u64> {
+    /// The copies so far are a group; in machine code it holds the instruction's scoreboards.
+    fn commit_copies(&mut self, warp: usize, pc: u32, kind: CopyKind) {
+        let scoreboards = self.state.warps.context(warp).program().timing(pc).control.write_barrier;
+        self.state.warps.end_batch(warp, kind, End::Commit { scoreboards });
+    }
+
+    /// As [`Self::rare_effect`], for a wait until at most so many groups of copies are under way; with `None`, no copy at all.
+    fn wait_for_copies(
+        &mut self,
+        warp: usize,
+        (kind, groups): (CopyKind, Option<u32>),
+        next: u64,
+        cycle: u64,
+    ) -> Option<u64> {
         let (slot, context, _) = self.state.warps.all_of(warp);
-        if !context.copies.at_most(groups) {
-            context.copies.wanted = groups;
-            self.state.warps.wait(warp, Status::Copies, Stall::LongScoreboard, cycle + 1);
+        let copies = context.copies_of(kind);
+        if !copies.at_most(groups) {
+            copies.wanted = groups;
+            self.state.warps.wait(warp, Status::of_copies(kind), Stall::LongScoreboard, cycle + 1);
             return None;
         }
-        if context.copies.ready > next {
+        if copies.ready > next {
             slot.stall = Stall::LongScoreboard;
         }
-        Some(next.max(context.copies.ready))
+        Some(next.max(copies.ready))
     }
 
     /// A store, reduction or atomic of the warp has gone to the memory pipe.
@@ -470,7 +485,7 @@ impl<P: Profile> Sm<P> {
     /// in which those that wait there go on.
     fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) -> Option<(Completion, u64)> {
         if arrival.kind != BarrierKind::Arrive {
-            self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
+            self.no_results(warp, pc, step.now.cycle);
         }
         let counted = step.now.cycle.max(self.state.barrier_unit_free);
         self.state.barrier_unit_free = counted + self.specification.barrier_interval;

@@ -10,14 +10,36 @@ use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space
 use balar_isa::interpreter::{
     PlainFunction, RunFunction, StepFunction, Tally, plain_function, run_function, step_function,
 };
+use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::{CountClass, Program, Timing, lanes};
 use balar_isa::warp::WarpState;
+use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::memory::WORD_BYTES;
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Clock, SimTime};
 
 /// Local memory of all warps lies here, above every device address, interleaved word by word over the lanes.
 const LOCAL_WINDOW: u64 = 0x7f00_0000_0000;
+
+/// The constants of a launch of machine code on a GPU of so many SMs; those of its module are taken from memory as it is now.
+pub fn launch_constants(
+    launch: &KernelLaunch,
+    program: &Program,
+    sm_count: u32,
+    view: &DeviceMemoryView,
+) -> LaunchConstants {
+    let facts = LaunchFacts {
+        block: launch.block,
+        grid: launch.grid,
+        cluster: launch.cluster.into(),
+        parameters: &launch.parameters,
+        grid_workspace: launch.grid_workspace,
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        grid_id: u64::from(launch.id.0),
+        sm_count,
+    };
+    program.launch_constants(&facts, |address, bytes| view.read(address, bytes))
+}
 
 /// The cycle that is being simulated.
 #[derive(Clone, Copy, Debug)]

@@ -316,6 +316,11 @@ impl<P: Profile> Sm<P> {
         }
     }
 
+    /// An instruction of the warp leaves nothing in registers that the next one would wait for.
+    pub(super) fn no_results(&mut self, warp: usize, pc: u32, cycle: u64) {
+        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+    }
+
     /// A pending result of an instruction of the warp has come: it can be read from then on.
     pub(super) fn results_come(&mut self, warp: usize, pc: u32, ready: Ready) {
         let (program, _, readiness) = self.state.warps.context(warp).parts();

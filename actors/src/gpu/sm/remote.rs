@@ -5,7 +5,6 @@
 //! own shared memory. Bank conflicts there, and with the accesses of that SM's own warps, are not modelled. Stores are answered, too, so
 //! that a fence orders them. A warp stays until all its accesses are answered.
 
-use super::counters::Stall;
 use super::profile::Profile;
 use super::progress::{Sm, Step};
 use super::remote_access::{RemoteWait, fill, perform, perform_bulk, ranks_of, values_of};
@@ -13,7 +12,7 @@ use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use crate::engine::Outbox;
-use balar_isa::execution::{AccessKind, CLUSTER_BARRIER, MemoryAccess, Space};
+use balar_isa::execution::{AccessKind, MemoryAccess, Space};
 use balar_isa::program::lanes;
 use balar_protocol::cluster::{ClusterArrival, ClusterMessage, ClusterPlace, RemoteAccess, RemoteBulk};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
@@ -188,8 +187,7 @@ impl<P: Profile> Sm<P> {
     /// The threads of a CTA go on from the barrier of their cluster at `resume`.
     fn release_cluster(&mut self, cta: usize, resume: u64, step: &mut Step) {
         self.state.warps.cta(cta).cluster.release();
-        let completion = Completion { barrier: CLUSTER_BARRIER, reduction: None, missing_warps: 0 };
-        self.release_barrier(cta, completion, resume, step);
+        self.release_barrier(cta, Completion::OF_CLUSTER, resume, step);
     }
 
     /// A CTA ends or is dropped: its cluster does not wait for it any more.
@@ -202,10 +200,5 @@ impl<P: Profile> Sm<P> {
             let at = self.wiring.ports.clock.time_of(cycle + self.specification.barrier_latency);
             out.send(port, at, Payload::Cluster(ClusterMessage::Leave(arrival)));
         }
-    }
-
-    /// What the warp waits for after an instruction about the barrier of its cluster is no register.
-    pub(super) fn no_results(&mut self, warp: usize, pc: u32, cycle: u64) {
-        self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
     }
 }

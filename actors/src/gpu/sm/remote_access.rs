@@ -2,9 +2,10 @@
 
 use super::execution::Execution;
 use super::warps::cluster::ClusterSlot;
+use super::warps::copies::complete;
 use super::warps::cta::CtaSlot;
 use balar_isa::cluster::{OFFSET_BITS, rank_of, shared_base};
-use balar_isa::execution::{AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, LaneValues};
+use balar_isa::execution::{AccessKind, LaneValues, value_of_bytes};
 use balar_isa::program::{LANES, Program, lanes};
 use balar_protocol::cluster::{ClusterPlace, RemoteAccess, RemoteBulk, RemoteKind};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, LaunchId};
@@ -79,13 +80,9 @@ fn is_member(cta: &CtaSlot, access: (balar_protocol::cluster::ClusterId, u8)) ->
     })
 }
 
-/// Tells an `mbarrier` object that so many bytes have come. False where it is not in the memory.
-fn complete_bytes(shared: &mut [u8], offset: u32, bytes: u64) -> bool {
-    let operation = AtomicOperation::Barrier(BarrierOperation::Complete);
-    let function = AtomicFunction { operation, data_type: AtomicType::U64 };
-    let place = offset as usize;
-    let object = place.checked_add(8).and_then(|end| shared.get_mut(place..end)).filter(|_| offset.is_multiple_of(8));
-    object.map(|object| function.update(object, u128::from(bytes), 0)).is_some()
+/// Tells an `mbarrier` object that so many bytes have come. False where none can be at that place.
+fn complete_at(shared: &mut [u8], offset: u32, bytes: u32) -> bool {
+    offset.is_multiple_of(8) && complete(shared, offset, bytes)
 }
 
 /// Does an access in the memory of `cta`, where that is the CTA that it names; it becomes its own answer.
@@ -119,11 +116,7 @@ pub fn perform(access: &mut RemoteAccess, cta: Option<&mut CtaSlot>) {
         };
         let sent = wide(access.values, lane);
         let read = match (access.kind, function) {
-            (RemoteKind::Load, _) => {
-                let mut bytes = [0; 16];
-                bytes[..length].copy_from_slice(memory);
-                u128::from_le_bytes(bytes)
-            }
+            (RemoteKind::Load, _) => value_of_bytes(memory),
             (_, Some(function)) => function.update(memory, sent, wide(access.replacements, lane)),
             _ => {
                 memory.copy_from_slice(&sent.to_le_bytes()[..length]);
@@ -132,7 +125,7 @@ pub fn perform(access: &mut RemoteAccess, cta: Option<&mut CtaSlot>) {
         };
         (access.values[0][lane], access.values[1][lane]) = (read as u64, (read >> 64) as u64);
         let barrier = access.barriers.as_ref().map(|barriers| barriers[lane]);
-        if barrier.is_some_and(|barrier| !complete_bytes(&mut cta.shared, barrier, length as u64)) {
+        if barrier.is_some_and(|barrier| !complete_at(&mut cta.shared, barrier, length as u32)) {
             return refuse(access, lane);
         }
     }
@@ -168,7 +161,7 @@ pub fn perform_bulk(bulk: &mut RemoteBulk, cta: Option<&mut CtaSlot>) {
     let first = bulk.offset as usize;
     let place = first.checked_add(data.len()).and_then(|end| cta.shared.get_mut(first..end));
     let is_written = place.map(|place| place.copy_from_slice(&data)).is_some();
-    let is_told = bulk.barrier.is_none_or(|barrier| complete_bytes(&mut cta.shared, barrier, u64::from(bytes)));
+    let is_told = bulk.barrier.is_none_or(|barrier| complete_at(&mut cta.shared, barrier, bytes));
     if !is_written || !is_told {
         let (access, space) = (FaultAccess::Store, FaultSpace::Shared);
         bulk.fault = Some(FaultCause::IllegalAddress { address, bytes, access, space });

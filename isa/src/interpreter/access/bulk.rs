@@ -8,7 +8,7 @@ use super::tensor_maps;
 use crate::cluster::{OFFSET_BITS, rank_of};
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicType, BulkCopy, BulkEnd, CacheOperator, Effect, LaneMemory, LaneValues,
-    MemoryAccess, MemoryProblem, PARAMETER_WINDOW, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
+    MemoryAccess, MemoryProblem, PARAMETER_WINDOW, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES, value_of_bytes,
 };
 use crate::interpreter::registers::{Lane, cluster};
 use crate::lanes::{LANES, lanes};
@@ -27,6 +27,8 @@ const UPPER_HALF: u32 = 16;
 /// A box begins at a multiple of so many bytes of shared memory, a tensor map at one of device memory (PTX ISA).
 const BOX_ALIGNMENT: u32 = 128;
 const MAP_ALIGNMENT: u32 = 64;
+/// Bytes of an `mbarrier` object.
+const BARRIER_BYTES: u32 = 8;
 /// The exponent of a single.
 const EXPONENT: u32 = 0x7f80_0000;
 
@@ -198,6 +200,9 @@ impl Copy<'_> {
         }
         // Which CTAs of the cluster the bytes go to, a bit for each rank.
         let own = 1 << (self.warp.registers.cluster[cluster::RANK] % 16);
+        if matches!(self.form.operation, O::Load | O::Send | O::SendReduce) {
+            self.check_barrier(context)?;
+        }
         let ranks = match self.form.operation {
             O::Load if self.form.is_multicast => self.request.ctas,
             O::Load | O::Send | O::SendReduce => 1 << (rank_of(self.request.shared.into()) % 16),
@@ -233,10 +238,8 @@ impl Copy<'_> {
                 let kind = if is_store { AccessKind::Store } else { AccessKind::Reduction };
                 self.each_access(&shape, kind, context, access, |memory, part, places| {
                     for (lane, place) in lanes(part.mask).zip(places) {
-                        let mut value = [0; 16];
                         let (place, size) = (*place as usize, usize::from(part.bytes));
-                        value[..size].copy_from_slice(&bytes[place..place + size]);
-                        values.set(lane, u128::from_le_bytes(value));
+                        values.set(lane, value_of_bytes(&bytes[place..place + size]));
                     }
                     if is_store {
                         return memory.store(part, &values);
@@ -254,8 +257,7 @@ impl Copy<'_> {
                 let mut bytes = self.read_shared(context, &shape, to)?;
                 let width = usize::from(function.data_type.bytes());
                 for (memory, operand) in bytes.chunks_exact_mut(width).zip(operands.chunks_exact(width)) {
-                    let operand = operand.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte));
-                    function.update(memory, operand, 0);
+                    function.update(memory, value_of_bytes(operand), 0);
                 }
                 self.write_shared(context, &shape, to, &bytes)?;
             }
@@ -293,6 +295,20 @@ impl Copy<'_> {
             element: Some(map.element),
             fills_with_nan: map.fills_with_nan,
         })
+    }
+
+    /// The barrier has to be a word of 8 bytes of shared memory. CTAs of a cluster have the same amount of it.
+    fn check_barrier(&self, context: &mut StepContext) -> Result<(), MemoryProblem> {
+        let (place, bytes) = (offset_of(self.request.barrier), BARRIER_BYTES);
+        let (address, access, space) = (place.into(), FaultAccess::Atomic, FaultSpace::Shared);
+        let cause = if !place.is_multiple_of(bytes) {
+            FaultCause::MisalignedAddress { address, bytes, access, space }
+        } else if (place + bytes) as usize > context.memory.shared().len() {
+            FaultCause::IllegalAddress { address, bytes, access, space }
+        } else {
+            return Ok(());
+        };
+        Err(MemoryProblem::Fault { lane: self.request.lane, cause })
     }
 
     /// Reads the tensor map, which is in device memory or among the parameters.

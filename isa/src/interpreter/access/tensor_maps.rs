@@ -3,7 +3,7 @@
 use super::memory::{finish, problem, read_addresses};
 use crate::execution::{
     AccessKind, Effect, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, PARAMETER_WINDOW, SHARED_WINDOW, Space,
-    StepContext, WINDOW_BYTES,
+    StepContext, WINDOW_BYTES, value_of_bytes,
 };
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::{LANES, lanes};
@@ -76,7 +76,7 @@ pub(in crate::interpreter) fn replace_field(
         replace(&mut map, field, value);
         let mut values = LaneValues::default();
         for (lane, from) in map.chunks(PART).enumerate() {
-            values.set(lane, from.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte)));
+            values.set(lane, value_of_bytes(from));
         }
         access.clone_from(&whole(AccessKind::Store, address));
         context.memory.store(access, &values)

@@ -1,9 +1,7 @@
 //! Products of matrices by groups of warps (`wgmma`) on a whole GPU: vectoradd, which checks its sums, with kernels whose operands pass
 //! through accumulators.
 
-use crate::call::{Called, call_in};
-use std::fs;
-use tempfile::TempDir;
+use super::vector_kernel::{self, run_kernel};
 
 /// Kernel `vectorAdd` with this body, in CTAs of 128 threads: %f1 and %f2 are this thread's operands, of which the kernel writes the sum at
 /// the end. %d1 is the descriptor of a matrix of zeros in shared memory; %f3 and %f4 are further accumulators.
@@ -33,48 +31,17 @@ fn kernel(body: &str) -> String {
     )
 }
 
-fn run_kernel(body: &str, threads: &str, detail: &str) -> Called {
-    let folder = TempDir::new().expect("a folder");
-    fs::write(folder.path().join("kernel.ptx"), kernel(body)).expect("written");
-    let arguments = [
-        "--topology",
-        "h100_node",
-        "--ptx",
-        "kernel.ptx",
-        "--format",
-        "json",
-        "--workload",
-        "vectoradd:elements=5120,block=128",
-        "--threads",
-        threads,
-        "--detail",
-        detail,
-    ];
-    call_in(folder.path(), &arguments)
-}
+const NODE: [&str; 4] = ["--topology", "h100_node", "--detail", "all"];
+const FUNCTIONAL: [&str; 4] = ["--topology", "h100_node", "--detail", "none"];
 
-/// The sums are right, each cycle of each warp has one reason, and the result is the same on two threads. Gives the cycles in which warps
-/// waited for a result, and in which they waited for tensor cores.
+/// Checks that the sums are right without timing, too. Gives the cycles in which warps waited for a result, and in which they waited for tensor
+/// cores.
 fn verified(name: &str, body: &str) -> [u64; 2] {
-    let called = run_kernel(body, "1", "all");
-    assert_eq!(called.code, 0, "{name}: {}", called.stderr);
-    let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("JSON");
-    assert_eq!((&json["completed"], &json["verified"]), (&true.into(), &true.into()), "{name}: {}", called.stderr);
-    let rows = json["statistics"].as_array().expect("a list");
-    let sum = |chosen: &dyn Fn(&str) -> bool| -> u64 {
-        let rows = rows.iter().filter(|row| {
-            row["what"].as_str().is_some_and(chosen)
-                && row["location"].as_str().is_some_and(|place| place.contains("sm"))
-        });
-        rows.filter_map(|row| row["value"].as_u64()).sum()
-    };
-    assert_eq!(sum(&|what| what.starts_with("stall_")), sum(&|what| what == "warp_cycles_active"), "{name}");
-    let other: serde_json::Value = serde_json::from_str(&run_kernel(body, "2", "all").stdout).expect("JSON");
-    assert!(json["statistics"] == other["statistics"], "{name}: two threads give other statistics");
-    let functional = run_kernel(body, "1", "none");
+    let ptx = kernel(body);
+    let functional = run_kernel(&ptx, "1", &FUNCTIONAL);
     let functional: serde_json::Value = serde_json::from_str(&functional.stdout).expect("JSON");
     assert_eq!(functional["verified"], true, "{name}: without timing");
-    ["stall_short_scoreboard", "stall_math_pipe_throttle"].map(|stall| sum(&|what| what == stall))
+    vector_kernel::verified(name, &ptx, &NODE, ["stall_short_scoreboard", "stall_math_pipe_throttle"])
 }
 
 const PRODUCT: &str =
@@ -118,7 +85,7 @@ fn tensor_cores_are_taken_for_as_long_as_a_product_has_columns() {
 #[test]
 fn a_matrix_outside_of_shared_memory_faults() {
     let body = format!("mov.b64 %d2, 0x8000000000083fff; {}", PRODUCT.replace("%d1, %d1", "%d1, %d2"));
-    let called = run_kernel(&body, "1", "all");
+    let called = run_kernel(&kernel(&body), "1", &NODE);
     assert_ne!(called.code, 0);
     assert!(called.stderr.contains("16-byte shared load"), "{}", called.stderr);
 }

@@ -5,7 +5,6 @@ use crate::gpu::sm::lane_memory;
 use crate::gpu::sm::warps::Place;
 use crate::gpu::sm::warps::cta::{Completion, CtaSlot};
 use crate::gpu::sm::warps::slot::Context;
-use balar_isa::execution::CLUSTER_BARRIER;
 use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
@@ -163,7 +162,7 @@ impl FunctionalCta {
     /// Its threads go on from the barrier of their cluster.
     pub fn release_cluster(&mut self) {
         self.slot.cluster.release();
-        self.release_barrier(Completion { barrier: CLUSTER_BARRIER, reduction: None, missing_warps: 0 });
+        self.release_barrier(Completion::OF_CLUSTER);
     }
 
     /// Gives code to the state that was read back.

@@ -12,6 +12,7 @@ mod cta;
 mod run;
 
 use super::device_runtime;
+use super::execution::launch_constants;
 use super::profile::Profile;
 use super::progress::{Sm, Step};
 use super::warps::Place;
@@ -19,7 +20,7 @@ use crate::engine::Outbox;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::gpu::cluster_barriers::ClusterBarriers;
 use crate::memory::LoggedKind;
-use balar_isa::machine::{LaunchConstants, LaunchFacts};
+use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_protocol::cluster::ClusterPlace;
 use balar_protocol::cta::{CtaCluster, CtaMessage, FunctionalCtas, FunctionalEnd};
@@ -353,19 +354,7 @@ impl<P: Profile> Sm<P> {
             }
             let constants = match &functional.constants {
                 Some((of, known)) if *of == launch.id => known.clone(),
-                _ => {
-                    let facts = LaunchFacts {
-                        block: launch.block,
-                        grid: launch.grid,
-                        cluster: launch.cluster.into(),
-                        parameters: &launch.parameters,
-                        grid_workspace: launch.grid_workspace,
-                        dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                        grid_id: u64::from(launch.id.0),
-                        sm_count: self.wiring.sm_count,
-                    };
-                    program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
-                }
+                _ => launch_constants(&launch, &program, self.wiring.sm_count, step.view),
             };
             functional.constants = Some((launch.id, constants.clone()));
             let at = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot: 0 };

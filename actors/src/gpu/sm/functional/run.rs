@@ -45,6 +45,13 @@ enum WarpStop {
     Fault(Box<KernelFault>),
 }
 
+impl WarpStop {
+    /// An instruction has made a fault.
+    fn by(cta: &FunctionalCta, warp: usize, at: (u32, u8), cause: FaultCause) -> WarpStop {
+        fault(cta, warp, at, cause).map_or(WarpStop::Over, |fault| WarpStop::Fault(Box::new(fault)))
+    }
+}
+
 /// The state that warps run with in an epoch.
 pub(super) struct Runner<'a, 'b> {
     pub execution: &'a mut Execution,
@@ -171,18 +178,12 @@ impl Runner<'_, '_> {
                     let fault_of_copy = self.send(cta);
                     self.waits_after(cta, warp, pc, effect);
                     if let Some(cause) = fault_of_copy {
-                        match fault(cta, warp, (pc, 0), cause) {
-                            Some(fault) => break WarpStop::Fault(Box::new(fault)),
-                            None => break WarpStop::Over,
-                        }
+                        break WarpStop::by(cta, warp, (pc, 0), cause);
                     }
                 }
                 Effect::Memory { .. } if self.execution.remote.is_some() => {
                     if let Some((lane, cause)) = self.access_elsewhere(cta, warp) {
-                        match fault(cta, warp, (pc, lane), cause) {
-                            Some(fault) => break WarpStop::Fault(Box::new(fault)),
-                            None => break WarpStop::Over,
-                        }
+                        break WarpStop::by(cta, warp, (pc, lane), cause);
                     }
                 }
                 Effect::Memory { deferred } => {
@@ -190,10 +191,7 @@ impl Runner<'_, '_> {
                         break WarpStop::Over;
                     }
                 }
-                Effect::Fault { lane, cause } => match fault(cta, warp, (pc, lane), cause) {
-                    Some(fault) => break WarpStop::Fault(Box::new(fault)),
-                    None => break WarpStop::Over,
-                },
+                Effect::Fault { lane, cause } => break WarpStop::by(cta, warp, (pc, lane), cause),
                 effect => {
                     if self.waits_after(cta, warp, pc, effect) {
                         break WarpStop::Over;

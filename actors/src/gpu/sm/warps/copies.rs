@@ -10,6 +10,15 @@ use balar_isa::program::lanes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+/// The two kinds of copies that a warp has in batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// Words, to shared memory: `cp.async`.
+    Words,
+    /// Many bytes, out of shared memory: `cp.async.bulk`.
+    Bulk,
+}
+
 /// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
@@ -164,13 +173,14 @@ impl Arrival {
     }
 }
 
-/// Bytes have come for the phase of a barrier in shared memory.
-pub fn complete(shared: &mut [u8], address: u32, bytes: u32) {
-    let place = address as usize;
-    if let Some(object) = shared.get_mut(place..).and_then(|rest| rest.first_chunk_mut()) {
-        let done = update(BarrierOperation::Complete, u64::from_le_bytes(*object), bytes.into(), 0);
-        *object = done.to_le_bytes();
-    }
+/// Bytes have come for the phase of a barrier in shared memory. False where it is not in that memory.
+pub fn complete(shared: &mut [u8], address: u32, bytes: u32) -> bool {
+    let Some(object) = shared.get_mut(address as usize..).and_then(|rest| rest.first_chunk_mut()) else {
+        return false;
+    };
+    let done = update(BarrierOperation::Complete, u64::from_le_bytes(*object), bytes.into(), 0);
+    *object = done.to_le_bytes();
+    true
 }
 
 #[cfg(test)]

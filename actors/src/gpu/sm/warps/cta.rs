@@ -3,7 +3,7 @@
 use super::cluster::ClusterSlot;
 use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
-use balar_isa::execution::{BarrierArrival, BarrierKind};
+use balar_isa::execution::{BarrierArrival, BarrierKind, CLUSTER_BARRIER};
 use balar_isa::machine::LaunchConstants;
 use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
@@ -70,6 +70,11 @@ pub struct Completion {
     pub reduction: Option<u32>,
     /// Warps that its count asks for and that have ended before they arrived. Hardware waits for them for ever.
     pub missing_warps: u32,
+}
+
+impl Completion {
+    /// All CTAs of the cluster have arrived at its barrier.
+    pub const OF_CLUSTER: Completion = Completion { barrier: CLUSTER_BARRIER, reduction: None, missing_warps: 0 };
 }
 
 impl CtaSlot {

@@ -27,7 +27,7 @@ use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::{LaunchCounts, Unreported};
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::CtaCounters;
-use copies::{Arrival, End};
+use copies::{Arrival, CopyKind, End};
 use cta::CtaSlot;
 use left::LeftStores;
 use parties::Parties;
@@ -384,17 +384,17 @@ impl<P: Profile> Warps<P> {
     /// The lanes of `arrival` arrive when the warp's copies so far have come.
     pub fn arrive_after_copies(&mut self, warp: usize, arrival: Arrival) {
         let number = self.arrivals.insert(arrival);
-        self.end_batch(warp, End::Arrival(number));
+        self.end_batch(warp, CopyKind::Words, End::Arrival(number));
     }
 
     /// The copies so far are a batch.
-    pub fn end_batch(&mut self, warp: usize, end: End) {
+    pub fn end_batch(&mut self, warp: usize, kind: CopyKind, end: End) {
         let context = &mut self.contexts[warp];
-        context.copies.end(end);
+        context.copies_of(kind).end(end);
         if let End::Commit { scoreboards } = end {
             context.parts().2.take_scoreboards(scoreboards);
         }
-        self.finish_batches(warp);
+        self.finish_batches(warp, kind);
     }
 
     /// A copy of a batch has come, and can be read from `ready` on.
@@ -402,12 +402,12 @@ impl<P: Profile> Warps<P> {
         let copies = &mut self.contexts[warp].copies;
         copies.arrived(batch);
         copies.ready_at(ready);
-        self.finish_batches(warp);
+        self.finish_batches(warp, CopyKind::Words);
     }
 
     /// Batches that have come are forgotten, and the arrivals that waited for them happen.
-    fn finish_batches(&mut self, warp: usize) {
-        while let Some(end) = self.contexts[warp].copies.take_finished() {
+    fn finish_batches(&mut self, warp: usize, kind: CopyKind) {
+        while let Some(end) = self.contexts[warp].copies_of(kind).take_finished() {
             match end {
                 End::Arrival(number) => {
                     let cta = usize::from(self.warps[warp].cta);
@@ -415,7 +415,7 @@ impl<P: Profile> Warps<P> {
                 }
                 End::Commit { scoreboards } => {
                     let context = &mut self.contexts[warp];
-                    let ready = Ready::at(context.copies.ready, Stall::LongScoreboard);
+                    let ready = Ready::at(context.copies_of(kind).ready, Stall::LongScoreboard);
                     context.parts().2.give_scoreboards(scoreboards, ready);
                 }
             }
@@ -427,25 +427,7 @@ impl<P: Profile> Warps<P> {
         let bulk = &mut self.contexts[warp].bulk;
         bulk.arrived(group);
         bulk.groups.ready_at(ready);
-        self.finish_bulk_groups(warp);
-    }
-
-    /// The copies of many bytes out of shared memory so far are a group; in machine code it holds these scoreboards, a bit each.
-    pub fn end_bulk_group(&mut self, warp: usize, scoreboards: u8) {
-        let context = &mut self.contexts[warp];
-        context.bulk.groups.end(End::Commit { scoreboards });
-        context.parts().2.take_scoreboards(scoreboards);
-        self.finish_bulk_groups(warp);
-    }
-
-    fn finish_bulk_groups(&mut self, warp: usize) {
-        let context = &mut self.contexts[warp];
-        while let Some(end) = context.bulk.groups.take_finished() {
-            if let End::Commit { scoreboards } = end {
-                let ready = Ready::at(context.bulk.groups.ready, Stall::LongScoreboard);
-                context.parts().2.give_scoreboards(scoreboards, ready);
-            }
-        }
+        self.finish_batches(warp, CopyKind::Bulk);
     }
 
     // Reports.

@@ -1,6 +1,6 @@
 //! A warp slot of an SM: the scheduler's knowledge of the warp, and the values that it works on.
 
-use super::copies::{BulkOfWarp, Copies};
+use super::copies::{BulkOfWarp, Copies, CopyKind};
 use super::hazards::Hazards;
 use super::image_reads::ImageReads;
 use super::products::Products;
@@ -35,6 +35,16 @@ pub enum Status {
     BulkCopies,
     /// Has ended, and waits for its copies and the answers of its atomics to come.
     Draining,
+}
+
+impl Status {
+    /// The wait for copies of a kind.
+    pub fn of_copies(kind: CopyKind) -> Status {
+        match kind {
+            CopyKind::Words => Status::Copies,
+            CopyKind::Bulk => Status::BulkCopies,
+        }
+    }
 }
 
 /// A first instruction that no line has, and that lies far behind every instruction.
@@ -146,6 +156,14 @@ pub struct Context {
 const NO_PROGRAM: &str = "a warp that is placed has a program and a state";
 
 impl Context {
+    /// The copies of one kind that are under way.
+    pub fn copies_of(&mut self, kind: CopyKind) -> &mut Copies {
+        match kind {
+            CopyKind::Words => &mut self.copies,
+            CopyKind::Bulk => &mut self.bulk.groups,
+        }
+    }
+
     /// The program and the state of a warp that has been placed.
     #[inline]
     pub fn parts(&mut self) -> (&Program, &mut WarpState, &mut Readiness) {

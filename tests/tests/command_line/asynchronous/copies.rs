@@ -1,9 +1,7 @@
 //! Copies to shared memory that the warp does not wait for, and `mbarrier` objects, on a whole GPU: vectoradd, which checks its
 //! sums, with kernels that fetch their operands so.
 
-use crate::call::{Called, call_in};
-use std::fs;
-use tempfile::TempDir;
+use super::vector_kernel::{self, run_kernel};
 
 /// Kernel `vectorAdd` with this body, in CTAs of 128 threads: %rd1 and %rd2 are the addresses of this thread's operands, %rd3 that
 /// of its sum, %r1 its number. %r4 and %r5 are the places in shared memory for its operands, which are `a` and `b`; `bar` is an
@@ -32,46 +30,12 @@ fn kernel(body: &str) -> String {
     )
 }
 
-fn run_kernel(body: &str, threads: &str) -> Called {
-    let folder = TempDir::new().expect("a folder");
-    fs::write(folder.path().join("kernel.ptx"), kernel(body)).expect("written");
-    let arguments = [
-        "--topology",
-        "v100_node",
-        // Before Ampere, no GPU copies asynchronously.
-        "--set",
-        "gpu.scheduler.compute_capability=(9, 0)",
-        "--ptx",
-        "kernel.ptx",
-        "--format",
-        "json",
-        "--workload",
-        "vectoradd:elements=5120,block=128",
-        "--threads",
-        threads,
-    ];
-    call_in(folder.path(), &arguments)
-}
+/// Before Ampere, no GPU copies asynchronously.
+const NODE: [&str; 4] = ["--topology", "v100_node", "--set", "gpu.scheduler.compute_capability=(9, 0)"];
 
-/// The sums are right, each cycle of each warp has one reason, and the result is the same on two threads. Gives the cycles in
-/// which warps waited for memory and in which they slept.
-fn verified(name: &str, body: &str) -> (u64, u64) {
-    let called = run_kernel(body, "1");
-    assert_eq!(called.code, 0, "{name}: {}", called.stderr);
-    let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("JSON");
-    assert_eq!((&json["completed"], &json["verified"]), (&true.into(), &true.into()), "{name}: {}", called.stderr);
-    let rows = json["statistics"].as_array().expect("a list");
-    let sum = |chosen: &dyn Fn(&str) -> bool| -> u64 {
-        let rows = rows.iter().filter(|row| {
-            row["what"].as_str().is_some_and(chosen)
-                && row["location"].as_str().is_some_and(|place| place.contains("sm"))
-        });
-        rows.filter_map(|row| row["value"].as_u64()).sum()
-    };
-    assert_eq!(sum(&|what| what.starts_with("stall_")), sum(&|what| what == "warp_cycles_active"), "{name}");
-    let other: serde_json::Value = serde_json::from_str(&run_kernel(body, "2").stdout).expect("JSON");
-    assert!(json["statistics"] == other["statistics"], "{name}: two threads give other statistics");
-    (sum(&|what| what == "stall_long_scoreboard"), sum(&|what| what == "stall_sleeping"))
+/// Gives the cycles in which warps waited for memory and in which they slept.
+fn verified(name: &str, body: &str) -> [u64; 2] {
+    vector_kernel::verified(name, &kernel(body), &NODE, ["stall_long_scoreboard", "stall_sleeping"])
 }
 
 const LOAD: &str = "ld.shared.f32 %f1, [%r4]; ld.shared.f32 %f2, [%r5];";
@@ -91,17 +55,17 @@ fn wait(parity: u32) -> String {
 #[test]
 fn groups_of_copies() {
     let both = copies("cp.async.commit_group;");
-    let (waited, _) = verified(
+    let [waited, _] = verified(
         "two groups",
         &format!(
             "{both} cp.async.commit_group; cp.async.wait_group 1; ld.shared.f32 %f1, [%r4]; cp.async.wait_group 0; \
              ld.shared.f32 %f2, [%r5];"
         ),
     );
-    let (waited_for_all, _) = verified("all copies", &format!("{} cp.async.wait_all; {LOAD}", copies("")));
+    let [waited_for_all, _] = verified("all copies", &format!("{} cp.async.wait_all; {LOAD}", copies("")));
     assert!(waited > 0 && waited_for_all > 0, "the data take time: {waited}, {waited_for_all}");
     // Without a wait nobody waits for the data: values are known when the copies are issued.
-    let (waited_for_none, _) = verified("no wait", &format!("{} {LOAD}", copies("")));
+    let [waited_for_none, _] = verified("no wait", &format!("{} {LOAD}", copies("")));
     assert!(waited_for_none < waited_for_all, "{waited_for_none} of {waited_for_all}");
     // Sixteen bytes by every fourth thread, past the L1.
     verified(
@@ -120,7 +84,7 @@ fn arrivals_after_copies() {
         ("arrivals that count", "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];"),
         ("arrivals that do not", "cp.async.mbarrier.arrive.shared.b64 [bar]; mbarrier.arrive.shared.b64 _, [bar];"),
     ] {
-        let (_, slept) = verified(name, &format!("{START} {} {arrival} {} {LOAD}", copies(""), wait(0)));
+        let [_, slept] = verified(name, &format!("{START} {} {arrival} {} {LOAD}", copies(""), wait(0)));
         assert!(slept > 0, "{name}: threads sleep while data come");
     }
 }
@@ -173,7 +137,7 @@ fn faults_name_their_cause() {
         ("ld.global.v4.f32 {%f1, %f2, %f3, _}, [%rd1+8];", "16-byte global load"),
         ("cvta.param.u64 %rd8, pa; st.u64 [%rd8], %rd1;", "8-byte param store"),
     ] {
-        let called = run_kernel(&format!("mov.f32 %f1, 0f00000000; mov.f32 %f2, %f1; {body}"), "1");
+        let called = run_kernel(&kernel(&format!("mov.f32 %f1, 0f00000000; mov.f32 %f2, %f1; {body}")), "1", &NODE);
         assert_ne!(called.code, 0, "{body}");
         assert!(called.stderr.contains(named), "{body}: {}", called.stderr);
     }
