@@ -246,16 +246,17 @@ pub trait LaneMemory {
     /// Begins an access to the shared memory of other CTAs of the cluster, where all places of its lanes are. What a load or an atomic
     /// reads comes later, through `WarpState::write_deferred_result`. `values` are those that are stored, or operands of an atomic. The
     /// other CTA's SM finds the operation of an atomic at `pc`, the instruction's place in the program, by [`Program::atomic_function`].
+    /// `barriers` are, by lane, the offsets of the `mbarrier` objects of the same CTA that are told of the bytes, where any are.
     ///
     /// [`Program::atomic_function`]: crate::program::Program::atomic_function
     fn remote(
         &mut self,
         access: &MemoryAccess,
         pc: u32,
-        values: &LaneValues,
-        replacements: &LaneValues,
+        (values, replacements): (&LaneValues, &LaneValues),
+        barriers: Option<&[u32; LANES]>,
     ) -> Result<(), MemoryProblem> {
-        let _ = (pc, values, replacements);
+        let _ = (pc, values, replacements, barriers);
         let cause = FaultCause::Unsupported("an access to the shared memory of another CTA".to_owned());
         Err(MemoryProblem::Fault { lane: access.mask.trailing_zeros() as u8, cause })
     }
@@ -464,10 +465,13 @@ pub enum Effect {
     },
     /// The products since the last commit are a group (`wgmma.commit_group`).
     ProductCommit,
-    /// The lanes wait until at most that many of the latest groups of products are under way.
+    /// The lanes wait until at most that many of the latest groups of products are under way, in all warps of their group of four: each warp
+    /// arrives at the group's barrier with its own.
     ProductWait {
-        /// The groups.
+        /// The groups of products.
         groups: u32,
+        /// The warp's arrival.
+        arrival: BarrierArrival,
     },
     /// Nothing happened: repeat the step in the next window.
     Retry,
@@ -480,8 +484,14 @@ pub enum Effect {
     },
 }
 
-/// The number of the cluster's barrier among those that lanes wait at, behind the 16 of the CTA.
-pub const CLUSTER_BARRIER: u8 = 16;
+/// Barriers of a CTA that code has numbers for.
+pub const NUMBERED_BARRIERS: u8 = 16;
+/// The number of the cluster's barrier among those that lanes wait at, behind them.
+pub const CLUSTER_BARRIER: u8 = NUMBERED_BARRIERS;
+/// The number of the barrier of the CTA's first four warps, which the barriers of its other groups of four follow.
+pub const GROUP_BARRIERS: u8 = CLUSTER_BARRIER + 1;
+/// All barriers that lanes wait at: a CTA has eight groups of four warps at most.
+pub const BARRIERS: usize = GROUP_BARRIERS as usize + 8;
 
 /// First generic address of the CTA's shared memory: the window's offset 0.
 pub const SHARED_WINDOW: u64 = 0x0100_0000_0000;

@@ -35,6 +35,9 @@ pub(crate) enum Kind {
     Store,
     /// Atomic or reduction.
     Atomic,
+    /// A store or a reduction in shared memory of the cluster, which tells a barrier there of its bytes. The lower half of the first source is
+    /// the address, the upper one the barrier's, to which the immediate is added.
+    AndTell,
     /// Reads or writes a texture or surface.
     Image(ImageForm),
     /// Goes to `target` in the lanes of the guard.

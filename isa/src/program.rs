@@ -239,7 +239,7 @@ impl Program {
         }
         let instruction = self.instruction(pc);
         let MemoryForm { operation, data_type, .. } = instruction.memory;
-        (instruction.kind == Kind::Atomic).then_some(AtomicFunction { operation, data_type })
+        matches!(instruction.kind, Kind::Atomic | Kind::AndTell).then_some(AtomicFunction { operation, data_type })
     }
 
     /// Whether the instruction at `pc` is one of machine code that reads a texture or a surface.

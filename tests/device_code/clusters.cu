@@ -148,3 +148,62 @@ extern "C" __global__ void latency(unsigned *out)
     }
     cluster.sync();
 }
+
+// Each thread sends words of every width to a block of its own choice, and combines some there; the blocks wait for the bytes alone.
+extern "C" __global__ void tell(unsigned *out)
+{
+    struct Received {
+        uint4 quads[64];
+        ulonglong2 wide_pairs[64];
+        unsigned long long wide[64];
+        uint2 pairs[64];
+        unsigned words[64];
+        unsigned long long wide_sum;
+        unsigned sum, most, up, down, common, any, odd;
+        int least;
+    };
+    __shared__ Received mine;
+    __shared__ unsigned long long barrier;
+    cg::cluster_group cluster = cg::this_cluster();
+    unsigned size = cluster.num_blocks(), rank = cluster.block_rank(), t = threadIdx.x;
+    unsigned to = (rank + t) % size;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&mine), bar = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (t == 0) {
+        mine.wide_sum = 1;
+        mine.sum = mine.most = mine.up = mine.down = mine.any = mine.odd = 0;
+        mine.common = ~0u;
+        mine.least = 5;
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar));
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(64 * 92));
+    }
+    cluster.sync();
+    asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(to));
+    asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(bar) : "r"(to));
+#define STORE "st.async.shared::cluster.mbarrier::complete_tx::bytes"
+#define REDUCE "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
+#define PLACE(member) at + (unsigned)__builtin_offsetof(Received, member)
+    unsigned word = 1000 * rank + t;
+    unsigned long long wide = (unsigned long long)word << 32 | t;
+    asm volatile(STORE ".b32 [%0], %1, [%2];" ::"r"(PLACE(words) + 4 * t), "r"(word), "r"(bar));
+    asm volatile(STORE ".b64 [%0], %1, [%2];" ::"r"(PLACE(wide) + 8 * t), "l"(wide), "r"(bar));
+    asm volatile(STORE ".v2.b32 [%0], {%1, %2}, [%3];" ::"r"(PLACE(pairs) + 8 * t), "r"(word), "r"(t), "r"(bar));
+    asm volatile(STORE ".v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(PLACE(quads) + 16 * t), "r"(t), "r"(rank), "r"(word), "r"(~t), "r"(bar));
+    asm volatile(STORE ".v2.b64 [%0], {%1, %2}, [%3];" ::"r"(PLACE(wide_pairs) + 16 * t), "l"(wide), "l"(~wide), "r"(bar));
+    asm volatile(REDUCE ".add.u32 [%0], %1, [%2];" ::"r"(PLACE(sum)), "r"(t + 1), "r"(bar));
+    asm volatile(REDUCE ".add.u64 [%0], %1, [%2];" ::"r"(PLACE(wide_sum)), "l"((1ull << 33) + t * rank), "r"(bar));
+    asm volatile(REDUCE ".min.s32 [%0], %1, [%2];" ::"r"(PLACE(least)), "r"(-(int)word), "r"(bar));
+    asm volatile(REDUCE ".max.u32 [%0], %1, [%2];" ::"r"(PLACE(most)), "r"(word), "r"(bar));
+    asm volatile(REDUCE ".inc.u32 [%0], %1, [%2];" ::"r"(PLACE(up)), "r"(40), "r"(bar));
+    asm volatile(REDUCE ".dec.u32 [%0], %1, [%2];" ::"r"(PLACE(down)), "r"(40), "r"(bar));
+    asm volatile(REDUCE ".and.b32 [%0], %1, [%2];" ::"r"(PLACE(common)), "r"(~(1u << t % 16)), "r"(bar));
+    asm volatile(REDUCE ".or.b32 [%0], %1, [%2];" ::"r"(PLACE(any)), "r"(256u << t % 16), "r"(bar));
+    asm volatile(REDUCE ".xor.b32 [%0], %1, [%2];" ::"r"(PLACE(odd)), "r"(t * 2654435761u), "r"(bar));
+    unsigned own = (unsigned)__cvta_generic_to_shared(&barrier), done = 0;
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done) : "r"(own) : "memory");
+    const unsigned *from = (const unsigned *)&mine;
+    for (unsigned i = t; i < sizeof(Received) / 4; i += blockDim.x)
+        out[blockIdx.x * (unsigned)(sizeof(Received) / 4) + i] = from[i];
+    cluster.sync();
+}

@@ -76,7 +76,7 @@ fn corner(array: In<c_int>, spatial: usize) -> Result<[i16; 3], CudaError> {
 }
 
 fn replace_address(place: Out<Map>, map: In<Map>, address: u64) -> Outcome {
-    let map = TensorMap::decode(&map.get()?).ok_or(CudaError::InvalidValue)?;
+    let map = map.get()?.first_chunk().and_then(TensorMap::decode).ok_or(CudaError::InvalidValue)?;
     let map = TensorMap { address: texture::memory(address)?, ..map };
     if !map.is_valid() {
         return Err(CudaError::InvalidValue);

@@ -1,15 +1,18 @@
 //! Copies from device to shared memory (`cp.async`), and `mbarrier` objects.
 
-use super::memory::{DecodedAddress, cache_operator};
+use super::atomic::function;
+use super::memory::{DecodedAddress, cache_operator, parts};
 use super::timing::{access, cost};
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{AtomicOperation, AtomicType, BarrierOperation as B, CacheOperator, Space};
 use crate::interpreter::access::asynchronous::PendingCount;
 use crate::interpreter::bodies::{Map, functions};
+use crate::interpreter::integer::Resize;
+use crate::interpreter::movement::Pack;
 use crate::liveness::Width;
 use crate::operation::{ALL_COPIES, Kind, MemoryForm, barrier_test};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
-use crate::ptx::ast::{Instruction, OperandKind};
+use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::{ScalarType as T, StateSpace};
@@ -112,6 +115,68 @@ impl Decoder<'_> {
             ..MemoryForm::NONE
         };
         Ok(true)
+    }
+
+    /// `st.async` and `red.async` to shared memory of the cluster: the address, the values, the barrier that is told of their bytes. False where
+    /// the form is not supported.
+    pub(super) fn access_and_tell(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let Some(Some(Space::Shared) | None) = Self::memory_space(instruction).ok() else { return Ok(false) };
+        let Some(&data_type) = instruction.types.last() else { return Ok(false) };
+        let elements = instruction.vector_length();
+        let bytes = data_type.bytes() * elements;
+        let is_reduction = instruction.opcode == O::Red;
+        // Other forms tell nobody.
+        if !instruction.has(M::CompleteTxBytes) || !matches!(data_type.bytes(), 4 | 8) || bytes > 16 {
+            return Ok(false);
+        }
+        let mut form = MemoryForm {
+            space: Some(Space::Shared),
+            cache: CacheOperator::L2Only,
+            element_bytes: data_type.bytes() as u8,
+            elements: elements as u8,
+            is_reduction,
+            ..MemoryForm::NONE
+        };
+        if is_reduction {
+            let Some((operation, data_type)) = function(instruction, data_type, elements) else { return Ok(false) };
+            if elements != 1 || !matches!(data_type, AtomicType::U32 | AtomicType::S32 | AtomicType::U64) {
+                return Ok(false);
+            }
+            (form.operation, form.data_type) = (operation, data_type);
+        }
+        let value = self.operand(instruction, 1)?;
+        if parts(value).len() != elements as usize {
+            return Err(self.bad(value, "the vector's length is not the instruction's"));
+        }
+        let (to, barrier) = (self.operand(instruction, 0)?, self.operand(instruction, 2)?);
+        let ((to, offset), (barrier, barrier_offset)) = (self.shared_word(to)?, self.shared_word(barrier)?);
+        let both = self.new_register(Width::Two);
+        self.start(instruction.span, (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1));
+        let last = self.last();
+        last.sources[..2].copy_from_slice(&[to, barrier]);
+        last.destinations[0] = Slot::Register(both);
+        last.instruction.functions = functions::<Pack>();
+        last.instruction.memory.elements = 2;
+        last.instruction.memory.wide[0] = true;
+        last.instruction.immediate = 32;
+        self.store(instruction, form, (Slot::Register(both), false, i64::from(offset)), value, data_type)?;
+        let last = self.last();
+        last.cost = access(true, false);
+        last.instruction.kind = Kind::AndTell;
+        last.instruction.immediate = barrier_offset as u32;
+        Ok(true)
+    }
+
+    /// The register of an address in shared memory, of which a generic one has the same lower half, and what is added to it.
+    fn shared_word(&mut self, operand: &Operand) -> Decoded<(Slot, i32)> {
+        let (base, short, offset) = self.address(operand)?;
+        let Ok(offset) = i32::try_from(offset) else {
+            return Err(self.bad(operand, "this offset is no offset in shared memory"));
+        };
+        let (Slot::Register(register), false) = (base, short) else { return Ok((base, offset)) };
+        let low = self.new_register(Width::One);
+        self.helper(operand.span, functions::<Map<Resize<u64, u32>>>(), register, low);
+        Ok((Slot::Register(low), offset))
     }
 
     fn arrive_after_copies(&mut self, instruction: &Instruction) -> Decoded<bool> {

@@ -218,7 +218,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn store(
+    pub(super) fn store(
         &mut self,
         instruction: &Instruction,
         mut form: MemoryForm,

@@ -252,6 +252,7 @@ impl<'a> Decoder<'a> {
     fn instruction(&mut self, instruction: &ast::Instruction) -> Decoded<()> {
         let before = self.pending.len();
         let known = match instruction.opcode {
+            Opcode::St | Opcode::Red if instruction.has(Modifier::Async) => self.access_and_tell(instruction)?,
             Opcode::Ld | Opcode::Ldu | Opcode::St => self.memory(instruction)?,
             Opcode::Atom | Opcode::Red => self.atomic(instruction)?,
             Opcode::Cp if instruction.has(Modifier::Bulk) => self.bulk(instruction)?,
@@ -392,6 +393,7 @@ impl Pending {
             | Kind::CopyCommit
             | Kind::CopyWait
             | Kind::CopyArrive
+            | Kind::AndTell
             | Kind::BarrierTest
             | Kind::Bulk(_)
             | Kind::BulkCommit

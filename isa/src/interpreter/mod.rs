@@ -23,7 +23,9 @@ pub(crate) mod tensor_sum;
 pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
-use crate::execution::{BarrierArrival, BarrierKind, CLUSTER_BARRIER, Effect, MemoryAccess, StepContext};
+use crate::execution::{
+    BarrierArrival, BarrierKind, CLUSTER_BARRIER, Effect, MemoryAccess, NUMBERED_BARRIERS, StepContext,
+};
 use crate::lanes::{LANES, lanes};
 use crate::machine::constants::LaunchConstants;
 use crate::operation::operand::SINK_ROW;
@@ -133,6 +135,7 @@ fn step<const VERSION: usize>(
         Kind::StoreMatrices => machine::matrix::store_matrices(instruction, warp, context, access, mask),
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
+        Kind::AndTell => asynchronous::access_and_tell(instruction, warp, context, access, mask),
         Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),
         Kind::Copy | Kind::CopyPart => asynchronous::copy(instruction, warp, context, access, mask),
         Kind::CopyArrive => asynchronous::arrive_after_copies(instruction, warp, context, access, mask),
@@ -147,14 +150,11 @@ fn step<const VERSION: usize>(
             }
         }
         Kind::GroupProduct => matrix_groups::product::<VERSION>(instruction, warp, context, mask),
-        Kind::ProductCommit | Kind::ProductWait => {
+        Kind::ProductCommit => {
             warp.control.advance();
-            match instruction.kind {
-                _ if mask == 0 => Effect::Plain,
-                Kind::ProductCommit => Effect::ProductCommit,
-                _ => Effect::ProductWait { groups: instruction.immediate },
-            }
+            if mask == 0 { Effect::Plain } else { Effect::ProductCommit }
         }
+        Kind::ProductWait => matrix_groups::wait(instruction, warp, mask),
         Kind::Branch => {
             let mask = mask & condition(instruction, &warp.registers);
             Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) }
@@ -261,8 +261,8 @@ fn arrive_at_barrier(kind: BarrierKind, instruction: &Instruction, warp: &mut Wa
     // In machine code one register may have both.
     let (barrier, threads) =
         if instruction.memory.pairs { (barrier & 0xffff, barrier >> 16 & 0xfff) } else { (barrier, threads) };
-    if barrier >= 16 {
-        let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
+    if barrier >= u32::from(NUMBERED_BARRIERS) {
+        let cause = FaultCause::Unsupported(format!("barrier {barrier} of {NUMBERED_BARRIERS}"));
         return Effect::Fault { lane: first as u8, cause };
     }
     let predicate = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);

@@ -107,7 +107,7 @@ impl Program {
     }
 
     /// The words of bank 0 that Hopper has beside those of the architectures before it, or in other places.
-    fn bank_0_of_hopper(&self, facts: &LaunchFacts, offset: u32) -> Option<u32> {
+    fn bank_0_of_hopper(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> Option<u32> {
         use crate::execution::PARAMETER_WINDOW;
         Some(match offset {
             0x44 | 0x48 => half(facts.grid_workspace, offset == 0x44),
@@ -122,7 +122,9 @@ impl Program {
             0x150 | 0x154 | 0x158 => inverse(facts.cluster.dimensions[(offset - 0x150) as usize / 4]).to_bits(),
             0x15c | 0x160 | 0x164 => facts.cluster.clusters(facts.grid)[(offset - 0x15c) as usize / 4],
             0x188 => facts.cluster.size(),
-            // The generic address of the parameters.
+            // The generic address of the bank (cuBLASLt's own code for Hopper adds offsets of tensor maps in the bank to it), and of the
+            // parameters in it.
+            0xc0 | 0xc4 => half(PARAMETER_WINDOW - u64::from(machine.parameter_base.0), offset == 0xc4),
             0x198 | 0x19c => half(PARAMETER_WINDOW, offset == 0x19c),
             _ => return None,
         })
@@ -136,7 +138,7 @@ impl Program {
         if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
             return value;
         }
-        if let Some(value) = machine.is_hopper().then(|| self.bank_0_of_hopper(facts, offset)).flatten() {
+        if let Some(value) = machine.is_hopper().then(|| self.bank_0_of_hopper(machine, facts, offset)).flatten() {
             return value;
         }
         match offset {

@@ -386,7 +386,7 @@ static FORMS: &[Form] = &[
     row(O::Mov, &[], &[VECTOR], (1, 1), "ds"),
     row(O::Ld, &[], &[SPACE, CACHE, ORDER, SCOPE, VECTOR], (1, 1), "da|s"),
     row(O::Ldu, &[], &[SPACE, VECTOR], (1, 1), "da"),
-    open(O::St, &[M::Async]),
+    row(O::St, &[M::Async], &[SPACE, ORDER, SCOPE, VECTOR, &[M::CompleteTxBytes]], (1, 1), "as|a"),
     open(O::St, &[M::Bulk]),
     row(O::St, &[], &[SPACE, CACHE, ORDER, SCOPE, VECTOR], (1, 1), "as|s"),
     row(O::Prefetch, &[], &[SPACE, &[M::L1, M::L2, M::L2EvictLast, M::L2EvictNormal, M::Tensormap]], (0, 0), "a"),
@@ -418,7 +418,7 @@ static FORMS: &[Form] = &[
     // Atomics, fences, barriers.
     row(O::Atom, &[M::Cas], &[SPACE, ORDER, SCOPE, &[M::L2CacheHint]], (1, 1), "dass|s"),
     row(O::Atom, &[], &[SPACE, ORDER, SCOPE, ATOMIC, VECTOR, &[M::L2CacheHint]], (1, 1), "das|s"),
-    open(O::Red, &[M::Async]),
+    row(O::Red, &[M::Async], &[SPACE, ORDER, SCOPE, ATOMIC, &[M::CompleteTxBytes]], (1, 1), "as|a"),
     row(O::Red, &[], &[SPACE, ORDER, SCOPE, ATOMIC, VECTOR, &[M::L2CacheHint]], (1, 1), "as|s"),
     row(O::Membar, &[], &[SCOPE, &[M::Gl, M::Proxy, M::ProxyAlias, M::Alias]], (0, 0), ""),
     row(O::Fence, &[M::TensormapGeneric], &[ORDER, SCOPE, &[M::Proxy]], (0, 0), "|as"),

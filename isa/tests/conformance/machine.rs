@@ -186,6 +186,8 @@ impl Execution {
                 *arrived |= arrival.mask;
                 *reduced = (reduced.0 | arrival.mask & arrival.predicate, Some(arrival.kind));
             }
+            // The other warps of its group are elsewhere.
+            Effect::ProductWait { arrival, .. } => warp.release_barrier(arrival.barrier, None),
             Effect::CopyArrive(operation) => {
                 // Copies are done at once here.
                 let arrive = AtomicOperation::Barrier(operation);

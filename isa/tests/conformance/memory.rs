@@ -333,7 +333,7 @@ fn what_the_simulator_does_not_do_is_refused_by_name() {
     for instruction in [
         "ld.global.v8.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1]",
         "red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r1, [%rd2]",
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%rd1], %r1, [%rd2]",
+        "st.async.mmio.release.sys.global.u32 [%rd1], %r1",
         "multimem.ld_reduce.global.add.u32 %r1, [%rd1]",
         "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], 16, %h1",
         "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%rd1], 32",

@@ -1,18 +1,20 @@
-//! Tensor maps of Hopper: 128 bytes in memory that describe a tensor and the boxes of it that bulk copies move.
+//! Tensor maps of Hopper: 128 bytes in memory that describe a tensor and the boxes of it that bulk copies move. Hardware reads the first 64:
+//! cuBLASLt and cuDNN pass maps of so many bytes to their kernels.
 //!
 //! The driver makes them (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`), and kernels change them (`tensormap.replace`, which compilers
-//! turn into code that changes bits; the places of the fields that it can change are an own finding from that code). The other fields are
-//! read by hardware alone, and are where the simulator puts them (marked *):
+//! turn into code that changes bits; the places of the fields that it can change are an own finding from that code). cuBLASLt 13.2 writes maps
+//! of boxes itself, which agree with these places, and tell the version and the promotion. Fields marked * are read by hardware alone, and are
+//! where the simulator puts them:
 //!
 //! | byte | bits | field |
 //! |---|---|---|
 //! | 0x00 | 0 to 63 | address of the tensor |
-//! | 0x08 | 0 to 3 | version *, 1 |
+//! | 0x08 | 0 to 3 | version, 2 |
 //! | | 4 to 6 | dimensions, less 1 |
 //! | | 7 to 10, 16 | type of the elements, see [`ElementType`] |
 //! | | 11 to 12, 13 to 14 | interleaving, swizzle |
 //! | | 15 | whether elements outside the tensor are read as not-a-number |
-//! | | 17 to 18 | promotion of reads in the L2 * |
+//! | | 17 to 18 | promotion of reads in the L2 |
 //! | | 19 | whether boxes are those of a convolution * |
 //! | 0x0c, 0x10, 0x14, 0x18 | 0 to 31 | strides of dimensions 1 to 4 in units of 16 bytes, lower bits |
 //! | 0x1c | 0 to 15 | their upper bits, four each |
@@ -20,14 +22,22 @@
 //! | 0x34 | 0 to 14 | traversal strides of the five dimensions, less 1, three bits each |
 //! | | 24 to 31 | size of the box in dimension 0, less 1 |
 //! | 0x38 | 0 to 31 | its sizes in dimensions 1 to 4, less 1, eight bits each |
-//! | 0x40 to 0x4b * | | lower corner and upper corner of a convolution's pixels, three numbers of 16 bits each |
-//! | 0x4c, 0x4e * | | channels of a pixel, pixels of a column, 16 bits each |
+//!
+//! The boxes of a convolution have, in place of the last two lines:
+//!
+//! | byte | bits | field |
+//! |---|---|---|
+//! | 0x34 * | 24 to 31 | channels of a pixel, less 1 |
+//! | 0x38 * | 0 to 15, 16 to 31 | lower and upper corner of the pixels: numbers of 16, 8 or 5 bits for one to three spatial dimensions |
+//! | 0x3c * | 0 to 9 | pixels of a column, less 1 |
 
 /// Bytes of a tensor map.
 pub const TENSOR_MAP_BYTES: usize = 128;
+/// Bytes of it that hardware reads.
+pub const TENSOR_MAP_READ: usize = 64;
 /// Dimensions that a tensor can have.
 pub const MOST_DIMENSIONS: usize = 5;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The type of a tensor's elements, numbered as the map has it: `tensormap.replace` numbers them so (PTX ISA), and the types behind `Bf16` are
 /// those of `F32` and `F32Flushed` with a bit more.
@@ -188,7 +198,14 @@ impl TensorMap {
             pattern => row <= 16 << pattern,
         };
         let has_boxes = match &self.convolution {
-            Some(columns) => dimensions >= 3 && columns.channels > 0 && columns.pixels > 0,
+            Some(columns) => {
+                let of_dimensions =
+                    |corner| TensorMap::unpacked_corner(self.dimensions, self.packed_corner(corner)) == corner;
+                dimensions >= 3
+                    && (1..=256).contains(&columns.channels)
+                    && (1..=1024).contains(&columns.pixels)
+                    && [columns.lower_corner, columns.upper_corner].into_iter().all(of_dimensions)
+            }
             None => self.box_sizes.iter().all(|size| (1..=256).contains(size)),
         };
         (1..=MOST_DIMENSIONS).contains(&dimensions)
@@ -235,17 +252,43 @@ impl TensorMap {
         put(0x34, &traversal.to_le_bytes());
         put(0x38, &[1, 2, 3, 4].map(|dimension| less_one(self.box_sizes[dimension])));
         if let Some(Convolution { lower_corner, upper_corner, channels, pixels }) = self.convolution {
-            for (place, corner) in lower_corner.into_iter().chain(upper_corner).enumerate() {
-                put(0x40 + 2 * place, &corner.to_le_bytes());
-            }
-            put(0x4c, &channels.to_le_bytes());
-            put(0x4e, &pixels.to_le_bytes());
+            put(0x37, &[less_one(channels.into())]);
+            put(0x38, &self.packed_corner(lower_corner).to_le_bytes());
+            put(0x3a, &self.packed_corner(upper_corner).to_le_bytes());
+            put(0x3c, &(u32::from(pixels).wrapping_sub(1) & 0x3ff).to_le_bytes());
         }
         map
     }
 
-    /// The map that these bytes are; `None` where they are none.
-    pub fn decode(map: &[u8; TENSOR_MAP_BYTES]) -> Option<TensorMap> {
+    /// Bits of each coordinate of a convolution's corners.
+    const fn corner_bits(dimensions: u8) -> u32 {
+        match dimensions {
+            0..=3 => 16,
+            4 => 8,
+            _ => 5,
+        }
+    }
+
+    /// A corner of a convolution's pixels, innermost coordinate lowest.
+    fn packed_corner(&self, corner: [i16; 3]) -> u16 {
+        let bits = TensorMap::corner_bits(self.dimensions);
+        let spatial = usize::from(self.dimensions).saturating_sub(2);
+        let all = corner.into_iter().take(spatial).enumerate();
+        all.fold(0, |packed, (place, at)| packed | (at as u32 & ((1 << bits) - 1)) << (bits * place as u32)) as u16
+    }
+
+    /// The corner that [`Self::packed_corner`] packed.
+    fn unpacked_corner(dimensions: u8, packed: u16) -> [i16; 3] {
+        let bits = TensorMap::corner_bits(dimensions);
+        let spatial = u32::from(dimensions).saturating_sub(2);
+        std::array::from_fn(|place| match place as u32 {
+            place if place < spatial => ((packed << (16 - bits * (place + 1))) as i16) >> (16 - bits),
+            _ => 0,
+        })
+    }
+
+    /// The map that these bytes are the first of; `None` where they are none.
+    pub fn decode(map: &[u8; TENSOR_MAP_READ]) -> Option<TensorMap> {
         let half = |at: usize| u16::from_le_bytes([map[at], map[at + 1]]);
         let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
         let kind = word(0x08);
@@ -253,6 +296,7 @@ impl TensorMap {
         if kind & 0xf != VERSION || usize::from(dimensions) > MOST_DIMENSIONS {
             return None;
         }
+        let is_convolution = kind >> 19 & 1 != 0;
         let upper = word(0x1c);
         let traversal = word(0x34);
         Some(TensorMap {
@@ -264,6 +308,7 @@ impl TensorMap {
                 (u64::from(word(0x0c + 4 * dimension)) | u64::from(upper >> (4 * dimension) & 0xf) << 32) << 4
             }),
             box_sizes: std::array::from_fn(|dimension| match dimension {
+                _ if is_convolution => 1,
                 0 => (traversal >> 24) + 1,
                 _ => u32::from(map[0x37 + dimension]) + 1,
             }),
@@ -272,11 +317,11 @@ impl TensorMap {
             swizzle: (kind >> 13 & 3) as u8,
             fills_with_nan: kind >> 15 & 1 != 0,
             promotion: (kind >> 17 & 3) as u8,
-            convolution: (kind >> 19 & 1 != 0).then(|| Convolution {
-                lower_corner: [0x40, 0x42, 0x44].map(|at| half(at) as i16),
-                upper_corner: [0x46, 0x48, 0x4a].map(|at| half(at) as i16),
-                channels: half(0x4c),
-                pixels: half(0x4e),
+            convolution: is_convolution.then(|| Convolution {
+                lower_corner: TensorMap::unpacked_corner(dimensions, half(0x38)),
+                upper_corner: TensorMap::unpacked_corner(dimensions, half(0x3a)),
+                channels: (traversal >> 24) as u16 + 1,
+                pixels: half(0x3c) % 1024 + 1,
             }),
         })
     }
@@ -284,6 +329,13 @@ impl TensorMap {
     /// Bytes of a row of a box in shared memory.
     fn row_bytes(&self) -> u32 {
         self.element.bytes() * self.convolution.map_or(self.box_sizes[0], |columns| u32::from(columns.channels))
+    }
+
+    /// Bytes from one row of a box to the next in shared memory: with a pattern, rows take its whole width (own finding: cuBLASLt's code for
+    /// Hopper so lays out rows of 80 bytes in the pattern of 128).
+    fn row_pitch(&self) -> u32 {
+        let width = if self.swizzle == 0 { 0 } else { 16 << self.swizzle };
+        self.row_bytes().max(width)
     }
 
     /// The rows of the box at these coordinates, innermost first, as they follow each other in shared memory. `offsets` are added to the
@@ -353,7 +405,7 @@ impl TensorMap {
     fn row(&self, number: u32, place: [i64; MOST_DIMENSIONS]) -> BoxRow {
         let bytes = self.row_bytes();
         let element = i64::from(self.element.bytes());
-        let mut row = BoxRow { place: number * bytes, bytes, first: 0, end: 0, address: 0 };
+        let mut row = BoxRow { place: number * self.row_pitch(), bytes, first: 0, end: 0, address: 0 };
         let mut address = self.address;
         let outer = place.iter().zip(&self.sizes).take(usize::from(self.dimensions)).skip(1);
         for ((&at, &size), &stride) in outer.zip(&self.strides) {
@@ -398,7 +450,7 @@ pub enum Field {
 }
 
 /// Replaces a field, as `tensormap.replace` does (PTX ISA; the bits are those that compiled code changes).
-pub fn replace(map: &mut [u8; TENSOR_MAP_BYTES], field: Field, value: u64) {
+pub fn replace(map: &mut [u8; TENSOR_MAP_READ], field: Field, value: u64) {
     let mut put = |at: usize, mask: u32, bits: u32| {
         if let Some(word) = map.get_mut(at..at + 4) {
             let old = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
@@ -466,6 +518,10 @@ mod tests {
         }
     }
 
+    fn decoded(bytes: &[u8; TENSOR_MAP_BYTES]) -> Option<TensorMap> {
+        TensorMap::decode(bytes.first_chunk().expect("longer than what is read"))
+    }
+
     #[test]
     fn bytes_are_those_that_kernels_change() {
         let bytes = map().encode();
@@ -478,11 +534,52 @@ mod tests {
         assert_eq!((word(0x20), word(0x24), word(0x28)), (99, u32::MAX, 6));
         assert_eq!((word(0x34) >> 24, word(0x34) & 0x1ff), (63, 1 << 3 | 7 << 6));
         assert_eq!(bytes[0x38..0x3c], [2, 255, 0, 0]);
-        assert_eq!(TensorMap::decode(&bytes), Some(map()));
-        assert_eq!(TensorMap::decode(&[0; TENSOR_MAP_BYTES]), None);
+        assert_eq!(decoded(&bytes), Some(map()));
+        assert_eq!(TensorMap::decode(&[0; TENSOR_MAP_READ]), None);
         for element in ElementType::OF_DRIVER {
             let other = TensorMap { element, ..map() };
-            assert_eq!(TensorMap::decode(&other.encode()), Some(other));
+            assert_eq!(decoded(&other.encode()), Some(other));
+        }
+    }
+
+    /// A map that cuBLASLt 13.2 made for a product of halves: 128 by 128 elements, in boxes of 64 by 16.
+    #[test]
+    fn a_map_of_cublas_is_read() {
+        let mut bytes = [0; TENSOR_MAP_READ];
+        for (at, word) in
+            [(4, 0x7000), (8, 0x46322), (0xc, 16), (0x20, 127), (0x24, 127), (0x34, 63 << 24), (0x38, 15u32)]
+        {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        let expected = TensorMap {
+            address: 0x7000_0000_0000,
+            element: ElementType::F16,
+            dimensions: 3,
+            sizes: [128, 128, 1, 1, 1],
+            strides: [256, 0, 0, 0],
+            box_sizes: [64, 16, 1, 1, 1],
+            element_strides: [1; 5],
+            fills_with_nan: false,
+            ..map()
+        };
+        assert_eq!(TensorMap::decode(&bytes), Some(expected));
+    }
+
+    #[test]
+    fn corners_have_as_many_bits_as_there_is_room_for() {
+        for (dimensions, corners) in
+            [(3, [[-32768, 0, 0], [32767, 0, 0]]), (4, [[-128, 127, 0], [3, -4, 0]]), (5, [[-16, 15, -1], [0, -9, 7]])]
+        {
+            let [lower_corner, upper_corner] = corners;
+            let columns = Convolution { lower_corner, upper_corner, channels: 64, pixels: 1024 };
+            let convolution = Some(columns);
+            let map = TensorMap { dimensions, box_sizes: [1; 5], element_strides: [1; 5], convolution, ..map() };
+            assert_eq!(decoded(&map.encode()), Some(map));
+            assert!(TensorMap { strides: [208; 4], ..map }.is_valid());
+            let wide = Convolution { lower_corner: [0, 1 << 7, 0], ..columns };
+            assert!(!TensorMap { strides: [208; 4], convolution: Some(wide), ..map }.is_valid());
+            let tall = Convolution { pixels: 1025, ..columns };
+            assert!(!TensorMap { strides: [208; 4], convolution: Some(tall), ..map }.is_valid());
         }
     }
 
@@ -523,8 +620,9 @@ mod tests {
             (Field::Swizzle, 1),
             (Field::Fill, 0),
         ];
+        let bytes = bytes.first_chunk_mut().expect("longer than what is read");
         for (field, value) in changes {
-            replace(&mut bytes, field, value);
+            replace(bytes, field, value);
         }
         let expected = TensorMap {
             address: 0x1234_5678_9ab0,
@@ -538,7 +636,7 @@ mod tests {
             fills_with_nan: false,
             ..map()
         };
-        assert_eq!(TensorMap::decode(&bytes), Some(expected));
+        assert_eq!(TensorMap::decode(bytes), Some(expected));
     }
 
     #[test]

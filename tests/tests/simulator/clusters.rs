@@ -147,6 +147,51 @@ fn ctas_read_and_write_the_memory_of_others_in_every_width() {
     }
 }
 
+/// What a CTA receives from the kernel `tell`: the words of `Received` in clusters.cu, up to its padding.
+fn told(size: u32, rank: u32) -> Vec<u32> {
+    // The thread of each number that sends here is of the CTA with this rank.
+    let words: Vec<[u32; 3]> = (0..64)
+        .map(|t| {
+            let sender = (0..size).find(|sender| (sender + t) % size == rank).expect("one of them");
+            [t, sender, 1000 * sender + t]
+        })
+        .collect();
+    let mut all = Vec::new();
+    all.extend(words.iter().flat_map(|&[t, sender, word]| [t, sender, word, !t]));
+    all.extend(words.iter().flat_map(|&[t, _, word]| [t, word, !t, !word]));
+    all.extend(words.iter().flat_map(|&[t, _, word]| [t, word]));
+    all.extend(words.iter().flat_map(|&[t, _, word]| [word, t]));
+    all.extend(words.iter().map(|&[.., word]| word));
+    let products: u32 = words.iter().map(|&[t, sender, _]| t * sender).sum();
+    all.extend([1 + products, 64 << 1, (1..=64).sum(), words.iter().map(|&[.., word]| word).max().unwrap_or(0)]);
+    // Sixty-four times one up, or down, where forty-one make a round.
+    all.extend([64 % 41, 82 - 64, 0xffff_0000, 0x00ff_ff00]);
+    all.push((0..64u32).fold(0, |odd, t| odd ^ t.wrapping_mul(2_654_435_761)));
+    all.push(words.iter().map(|&[.., word]| -(word as i32)).min().unwrap_or(0) as u32);
+    all
+}
+
+#[test]
+fn words_are_sent_and_combined_with_a_barrier_that_is_told_of_them() {
+    const WORDS: u32 = 844;
+    for code in CODES {
+        for (size, ctas) in [(1, 2), (2, 6), (4, 4), (8, 16)] {
+            let bytes = u64::from(4 * WORDS * ctas);
+            let (words, _) = everywhere(code, &format!("clusters of {size}"), || {
+                vec![
+                    call(Call::Malloc { bytes }),
+                    in_clusters([size, 1, 1], 0, launch("tell", [ctas, 1], [64, 1], &[Argument::Value(0)])),
+                    download(0, bytes),
+                ]
+            });
+            for (cta, words) in (0..).zip(words.chunks(WORDS as usize)) {
+                let expected = told(size, cta % size);
+                assert_eq!(words[..expected.len()], expected, "CTA {cta} in a cluster of {size}, {}", code.0);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_two_dimensional_cluster_knows_its_place() {
     let (width, height) = (4, 9);

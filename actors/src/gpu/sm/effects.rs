@@ -253,13 +253,18 @@ impl<P: Profile> Sm<P> {
             }
             Effect::Product { passes, ends_group } => self.product(warp, pc, (class, passes), ends_group, cycle),
             Effect::ProductCommit => self.state.warps.context(warp).products.end_group(cycle),
-            Effect::ProductWait { groups } => {
-                let (slot, context, _) = self.state.warps.all_of(warp);
-                let done = context.products.done(groups);
-                if done > next {
-                    slot.stall = Stall::ShortScoreboard;
+            Effect::ProductWait { groups, arrival } => {
+                let (slot, context, cta) = self.state.warps.all_of(warp);
+                slot.stall = Stall::ShortScoreboard;
+                if let Some(completion) = cta.arrive_until(&arrival, context.products.done(groups)) {
+                    let resume = next.max(completion.until);
+                    self.release_barrier(self.state.warps.cta_of(warp), completion, resume, step);
+                    return Some(resume);
                 }
-                return Some(next.max(done));
+                if context.state().is_blocked() {
+                    self.state.warps.wait(warp, Status::Barrier, Stall::ShortScoreboard, next);
+                    return None;
+                }
             }
             Effect::Fault { lane, cause } => {
                 self.fail(warp, (pc, lane), cause, cycle, step.out);
@@ -291,8 +296,8 @@ impl<P: Profile> Sm<P> {
             self.access_constants(warp, pc, mask == 0, step);
             return;
         }
-        if let Some(pc) = self.execution.remote.take() {
-            return self.access_elsewhere(warp, pc, step);
+        if let Some(elsewhere) = self.execution.remote.take() {
+            return self.access_elsewhere(warp, elsewhere, step);
         }
         if mask == 0 {
             let ready = self.enter_pipe_empty(warp, space, cycle);

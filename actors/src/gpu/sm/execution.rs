@@ -1,7 +1,7 @@
 //! The meaning of a warp's next instruction: values, which are computed when it issues.
 
 use super::lane_memory::{Caller, OwnWrites, RecentRanges, SmMemory};
-use super::warps::cluster::Sent;
+use super::warps::cluster::{Elsewhere, Sent};
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
@@ -84,8 +84,8 @@ pub struct Execution {
     pub further: Vec<MemoryAccess>,
     /// The values of that access.
     pub values: Box<AccessValues>,
-    /// Where it is one to the shared memory of other CTAs, which is still to be made: the place of its instruction.
-    pub remote: Option<u32>,
+    /// Where it is one to the shared memory of other CTAs, which is still to be made.
+    pub remote: Option<Elsewhere>,
     /// What the copy of the last step sends to other CTAs of the cluster.
     pub sent: Option<Sent>,
     /// For a step that has to be repeated: the token of the atomic that it waits for.

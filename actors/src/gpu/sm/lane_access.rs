@@ -1,7 +1,7 @@
 //! The effects of a warp's instructions on memory: loads, stores, atomics and calls of the device runtime.
 
 use super::lane_memory::{OwnWrites, SmMemory};
-use super::warps::cluster::Sent;
+use super::warps::cluster::{Elsewhere, Sent};
 use crate::memory::{AccessPattern, read_lanes, read_slice};
 use balar_isa::cluster::shared_base;
 use balar_isa::execution::{
@@ -69,10 +69,16 @@ impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
         Ok(AtomicCompletion::Now)
     }
 
-    fn remote(&mut self, access: &MemoryAccess, pc: u32, _: &LaneValues, _: &LaneValues) -> Result<(), MemoryProblem> {
+    fn remote(
+        &mut self,
+        access: &MemoryAccess,
+        pc: u32,
+        _: (&LaneValues, &LaneValues),
+        barriers: Option<&[u32; LANES]>,
+    ) -> Result<(), MemoryProblem> {
         self.check_remote(access)?;
         // The values stay where they are until the step has ended.
-        *self.remote = Some(pc);
+        *self.remote = Some(Elsewhere { pc, barriers: barriers.copied().map(Box::new) });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Values: the reads and writes of an SM's warps.
 
-use super::warps::cluster::{ClusterSlot, Sent};
+use super::warps::cluster::{ClusterSlot, Elsewhere, Sent};
 use super::warps::device_runtime::DeviceRuntime;
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
 use balar_isa::cluster::{OFFSET_BITS, rank_of};
@@ -123,7 +123,7 @@ pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     /// The CTA in its cluster.
     pub cluster: &'a ClusterSlot,
     /// Where the step begins an access to the shared memory of other CTAs: the place of its instruction.
-    pub remote: &'a mut Option<u32>,
+    pub remote: &'a mut Option<Elsewhere>,
     /// What the step's copy sends to other CTAs.
     pub sent: &'a mut Option<Sent>,
     /// The warp's local memory as far as it has been used; see [`local_place`].

@@ -8,6 +8,7 @@
 use super::profile::Profile;
 use super::progress::{Sm, Step};
 use super::remote_access::{RemoteWait, fill, perform, perform_bulk, ranks_of, values_of};
+use super::warps::cluster::Elsewhere;
 use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
@@ -27,9 +28,9 @@ impl<P: Profile> Sm<P> {
         self.wiring.cluster.is_none().then(|| FaultCause::Unsupported(NO_NETWORK.to_owned()))
     }
 
-    /// The last step's access, by the instruction at `pc`, is one to the shared memory of other CTAs: it leaves.
-    pub(super) fn access_elsewhere(&mut self, warp: usize, pc: u32, step: &mut Step) {
-        let cycle = step.now.cycle;
+    /// The last step's access is one to the shared memory of other CTAs: it leaves.
+    pub(super) fn access_elsewhere(&mut self, warp: usize, elsewhere: Elsewhere, step: &mut Step) {
+        let (cycle, pc) = (step.now.cycle, elsewhere.pc);
         let Some(port) = self.wiring.cluster else {
             let lane = self.execution.access.mask.trailing_zeros() as u8;
             return self.fail(warp, (pc, lane), FaultCause::Unsupported(NO_NETWORK.to_owned()), cycle, step.out);
@@ -48,7 +49,7 @@ impl<P: Profile> Sm<P> {
         let at = self.wiring.ports.clock.time_of(leaves);
         for rank in lanes(ranks) {
             let mut message = Box::<RemoteAccess>::default();
-            fill(&mut message, &self.execution, (&cta.cluster, launch), rank as u32, (pc, from, id));
+            fill(&mut message, &self.execution, (&cta.cluster, launch), rank as u32, (&elsewhere, from, id));
             step.out.send(port, at, Payload::Cluster(ClusterMessage::Access(message)));
         }
         if returns {

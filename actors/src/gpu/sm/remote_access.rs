@@ -1,7 +1,7 @@
 //! Accesses to the shared memory of other CTAs of the cluster: what a warp asks, and how it is done where the memory is.
 
 use super::execution::Execution;
-use super::warps::cluster::ClusterSlot;
+use super::warps::cluster::{ClusterSlot, Elsewhere};
 use super::warps::copies::complete;
 use super::warps::cta::CtaSlot;
 use balar_isa::cluster::{OFFSET_BITS, rank_of, shared_base};
@@ -38,9 +38,9 @@ pub fn fill(
     execution: &Execution,
     (cluster, launch): (&ClusterSlot, LaunchId),
     rank: u32,
-    (pc, from, id): (u32, ClusterPlace, u32),
+    (elsewhere, from, id): (&Elsewhere, ClusterPlace, u32),
 ) {
-    let access = &execution.access;
+    let (access, pc) = (&execution.access, elsewhere.pc);
     message.cluster = cluster.id(launch);
     message.to = cluster.member(rank).unwrap_or_default();
     message.rank = rank as u8;
@@ -60,7 +60,7 @@ pub fn fill(
     let sent = if access.kind == AccessKind::Store { &values.accessed } else { &values.operands };
     message.values = [sent.low, sent.high];
     message.replacements = [values.replacements.low, values.replacements.high];
-    (message.barriers, message.fault) = (None, None);
+    (message.barriers, message.fault) = (elsewhere.barriers.clone(), None);
 }
 
 /// The values that an answer has brought.

@@ -1,20 +1,24 @@
 //! Copies from device to shared memory (`cp.async`), and waiting at `mbarrier` objects.
 
+use super::elements::gather;
 use super::memory::{describe, finish, problem, read_addresses};
+use crate::cluster::{OFFSET_BITS, rank_of};
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Effect, LaneValues, MemoryAccess,
     MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
-use crate::interpreter::registers::Lane;
+use crate::interpreter::registers::{Lane, cluster};
 use crate::lanes::{LANES, lanes};
 use crate::mbarrier;
-use crate::operation::{Instruction, Kind, barrier_test};
+use crate::operation::{Instruction, Kind, MemoryForm, barrier_test};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
 /// About how long a thread that waits at an `mbarrier` object sleeps before it looks again. PTX leaves the time to the
 /// implementation; short, so that little time is lost, and long enough for other warps to issue.
 const SUSPENSION_NANOSECONDS: u32 = 40;
+/// Bytes of an `mbarrier` object.
+pub(super) const BARRIER_BYTES: u8 = 8;
 
 /// `cp.async`: the first source is the address in device memory, the second the address in shared memory (32 bits, or 64 where `wide[1]`),
 /// the third the number of bytes to read; the rest of the copy is zero. Lanes of the first predicate read nothing. Machine code adds the
@@ -102,6 +106,88 @@ pub(in crate::interpreter) fn copy(
     Effect::Copy
 }
 
+/// `st.async` and `red.async`, `STAS` and `REDAS`: the values are written, and their bytes told to the barrier, when the instruction issues in
+/// the CTA's own memory, and in another CTA's when they come there: a program that waits as it must sees no difference.
+pub(in crate::interpreter) fn access_and_tell(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> Effect {
+    let form = &instruction.memory;
+    access.kind = if form.is_reduction { AccessKind::Reduction } else { AccessKind::Store };
+    (access.space, access.cache, access.mask) = (Space::Shared, form.cache, mask);
+    access.bytes = form.element_bytes * form.elements;
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Memory { deferred: false };
+    }
+    let constants = &warp.constants.0;
+    let both = if form.pairs {
+        u64::read_pair(&warp.registers, constants, instruction.sources[0])
+    } else {
+        u64::read(&warp.registers, constants, instruction.sources[0])
+    };
+    access.addresses = both.map(|both| u64::from((both as u32).wrapping_add(instruction.offset as u32)));
+    let barriers = both.map(|both| ((both >> 32) as u32).wrapping_add(instruction.immediate));
+    let rank = |lane: usize| rank_of(access.addresses[lane]);
+    if let Some(lane) = lanes(mask).find(|&lane| rank_of(barriers[lane].into()) != rank(lane)) {
+        let cause =
+            FaultCause::Unsupported("an access that tells a barrier of another CTA than its place's".to_owned());
+        return Effect::Fault { lane: lane as u8, cause };
+    }
+    let own = warp.registers.cluster[cluster::RANK];
+    let own = lanes(mask).filter(|&lane| rank(lane) == own).fold(0, |own, lane: usize| own | 1 << lane);
+    let values = &mut context.values;
+    let operands = if form.is_reduction { &mut values.operands } else { &mut values.accessed };
+    gather(instruction, &warp.registers, constants, 1, operands);
+    // The lanes of the CTA's own memory come first; the rest repeat the instruction.
+    access.mask = if own == 0 { mask } else { own };
+    let done = if own == 0 {
+        let values = (if form.is_reduction { &values.operands } else { &values.accessed }, &values.replacements);
+        let offsets = barriers.map(|barrier| barrier & OFFSET_BITS as u32);
+        context.memory.remote(access, warp.control.pc, values, Some(&offsets))
+    } else {
+        access_own_and_tell(form, context, access, &barriers)
+    };
+    if let Err(error) = done {
+        return problem(error);
+    }
+    warp.control.synchronising_step();
+    finish(warp, mask, access.mask);
+    Effect::Memory { deferred: false }
+}
+
+/// Makes an access to the CTA's own shared memory, and tells barriers of it.
+fn access_own_and_tell(
+    form: &MemoryForm,
+    context: &mut StepContext,
+    access: &MemoryAccess,
+    barriers: &[u32; LANES],
+) -> Result<(), MemoryProblem> {
+    let values = &mut *context.values;
+    if form.is_reduction {
+        let function = AtomicFunction { operation: form.operation, data_type: form.data_type };
+        context.memory.atomic(access, function, &values.operands, &values.replacements, &mut values.accessed)?;
+    } else {
+        context.memory.store(access, &values.accessed)?;
+    }
+    let told = MemoryAccess {
+        kind: AccessKind::Reduction,
+        space: Space::Shared,
+        bytes: BARRIER_BYTES,
+        mask: access.mask,
+        addresses: barriers.map(u64::from),
+        ..MemoryAccess::default()
+    };
+    let function =
+        AtomicFunction { operation: AtomicOperation::Barrier(BarrierOperation::Complete), data_type: AtomicType::U64 };
+    values.operands.low = [access.bytes.into(); LANES];
+    context.memory.atomic(&told, function, &values.operands, &values.replacements, &mut values.accessed)?;
+    Ok(())
+}
+
 /// The device address of a copy is a multiple of the whole size, even where only part is read.
 fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
     let lane = lanes(mask).find(|&lane| !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
@@ -125,7 +211,7 @@ pub(in crate::interpreter) fn describe_barrier(
     access.kind = AccessKind::Load;
     access.cache = instruction.memory.cache;
     access.space = Space::Shared;
-    access.bytes = 8;
+    access.bytes = BARRIER_BYTES;
     access.mask = mask;
     read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
     if instruction.memory.space.is_some() {

@@ -3,6 +3,7 @@
 //! The values are copied when the instruction issues: a program that waits as it must sees no difference. The SM makes the accesses to device
 //! memory that the step describes, and tells the barrier or the group when they are done.
 
+use super::asynchronous::BARRIER_BYTES;
 use super::memory::{finish, problem};
 use super::tensor_maps;
 use crate::cluster::{OFFSET_BITS, rank_of};
@@ -27,8 +28,6 @@ const UPPER_HALF: u32 = 16;
 /// A box begins at a multiple of so many bytes of shared memory, a tensor map at one of device memory (PTX ISA).
 const BOX_ALIGNMENT: u32 = 128;
 const MAP_ALIGNMENT: u32 = 64;
-/// Bytes of an `mbarrier` object.
-const BARRIER_BYTES: u32 = 8;
 /// The exponent of a single.
 const EXPONENT: u32 = 0x7f80_0000;
 
@@ -177,8 +176,10 @@ struct Copy<'a> {
 /// What is copied: rows that follow each other in shared memory.
 struct Shape {
     rows: Vec<BoxRow>,
-    /// Bytes in shared memory.
+    /// The bytes of all rows.
     bytes: u32,
+    /// The bytes from the first row to the end of the last one in shared memory, where there may be room between rows.
+    extent: u32,
     /// The pattern in shared memory.
     swizzle: u8,
     /// The type of its elements, where it is part of a tensor.
@@ -275,7 +276,8 @@ impl Copy<'_> {
                 return Err(self.misaligned(address, UNIT, FaultSpace::Global));
             }
             let row = BoxRow { place: 0, bytes, first: 0, end: bytes, address: request.other };
-            return Ok(Shape { rows: vec![row], bytes, swizzle: 0, element: None, fills_with_nan: false });
+            let rows = vec![row];
+            return Ok(Shape { rows, bytes, extent: bytes, swizzle: 0, element: None, fills_with_nan: false });
         }
         let map = self.map(context)?;
         if map.dimensions != self.form.dimensions || map.convolution.is_some() != self.form.is_convolution {
@@ -288,8 +290,12 @@ impl Copy<'_> {
             return Err(self.misaligned(request.shared.into(), BOX_ALIGNMENT, FaultSpace::Shared));
         }
         let rows = map.rows(request.coordinates, request.offsets);
+        if let Some(row) = rows.first().filter(|row| !row.bytes.is_multiple_of(UNIT)) {
+            return Err(self.refuse(format!("a box with rows of {} bytes, which are no multiple of {UNIT}", row.bytes)));
+        }
         Ok(Shape {
             bytes: rows.iter().map(|row| row.bytes).sum(),
+            extent: rows.last().map_or(0, |row| row.place + row.bytes),
             rows,
             swizzle: map.swizzle,
             element: Some(map.element),
@@ -299,7 +305,7 @@ impl Copy<'_> {
 
     /// The barrier has to be a word of 8 bytes of shared memory. CTAs of a cluster have the same amount of it.
     fn check_barrier(&self, context: &mut StepContext) -> Result<(), MemoryProblem> {
-        let (place, bytes) = (offset_of(self.request.barrier), BARRIER_BYTES);
+        let (place, bytes) = (offset_of(self.request.barrier), u32::from(BARRIER_BYTES));
         let (address, access, space) = (place.into(), FaultAccess::Atomic, FaultSpace::Shared);
         let cause = if !place.is_multiple_of(bytes) {
             FaultCause::MisalignedAddress { address, bytes, access, space }
@@ -402,7 +408,8 @@ impl Copy<'_> {
             return Ok(());
         }
         // A pattern changes places within lines of 128 bytes alone.
-        if shape.swizzle != 0 && !shape.bytes.is_multiple_of(BOX_ALIGNMENT) {
+        let has_room = shape.extent != shape.bytes;
+        if has_room || shape.swizzle != 0 && !shape.bytes.is_multiple_of(BOX_ALIGNMENT) {
             return Err(self.refuse("a box of parts of lines with a pattern, for another CTA".to_owned()));
         }
         let mut sent = vec![0; bytes.len()];
@@ -422,7 +429,7 @@ impl Copy<'_> {
         access: FaultAccess,
     ) -> Result<&'m mut [u8], MemoryProblem> {
         let shared = context.memory.shared();
-        match address.checked_add(shape.bytes) {
+        match address.checked_add(shape.extent) {
             Some(end) if end as usize <= shared.len() => Ok(shared),
             _ => Err(self.illegal(address.into(), access, FaultSpace::Shared)),
         }
@@ -430,10 +437,11 @@ impl Copy<'_> {
 
     fn read_shared(&self, context: &mut StepContext, shape: &Shape, address: u32) -> Result<Vec<u8>, MemoryProblem> {
         let shared = self.shared(context, shape, address, FaultAccess::Load)?;
-        let mut bytes = Vec::with_capacity(shape.bytes as usize);
-        for place in (0..shape.bytes).step_by(UNIT as usize) {
+        let mut bytes = vec![0; shape.extent as usize];
+        for place in shape.units() {
             let from = swizzled(shape.swizzle, address + place) as usize;
-            bytes.extend(shared.get(from..from + UNIT as usize).ok_or_else(|| self.beyond(from, FaultAccess::Load))?);
+            let unit = shared.get(from..from + UNIT as usize).ok_or_else(|| self.beyond(from, FaultAccess::Load))?;
+            bytes[place as usize..][..UNIT as usize].copy_from_slice(unit);
         }
         Ok(bytes)
     }
@@ -446,10 +454,10 @@ impl Copy<'_> {
         bytes: &[u8],
     ) -> Result<(), MemoryProblem> {
         let shared = self.shared(context, shape, address, FaultAccess::Store)?;
-        for (place, from) in (0..).step_by(UNIT as usize).zip(bytes.chunks(UNIT as usize)) {
+        for place in shape.units() {
             let to = swizzled(shape.swizzle, address + place) as usize;
-            let to = shared.get_mut(to..to + from.len()).ok_or_else(|| self.beyond(to, FaultAccess::Store))?;
-            to.copy_from_slice(from);
+            let to = shared.get_mut(to..to + UNIT as usize).ok_or_else(|| self.beyond(to, FaultAccess::Store))?;
+            to.copy_from_slice(&bytes[place as usize..][..UNIT as usize]);
         }
         Ok(())
     }
@@ -488,9 +496,14 @@ struct Part {
 }
 
 impl Shape {
+    /// Where its units of 16 bytes are, which rows are whole numbers of.
+    fn units(&self) -> impl Iterator<Item = u32> {
+        self.rows.iter().flat_map(|row| (row.place..row.place + row.bytes).step_by(UNIT as usize))
+    }
+
     /// The bytes in shared memory, where no element is in the tensor.
     fn outside(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.bytes as usize];
+        let mut bytes = vec![0; self.extent as usize];
         if let (Some(element), true) = (self.element, self.fills_with_nan) {
             let fill = element.not_a_number().to_le_bytes();
             let width = element.bytes() as usize;

@@ -229,7 +229,8 @@ fn access_elsewhere(
             );
             return Effect::Fault { lane: done.trailing_zeros() as u8, cause };
         }
-        if let Err(error) = context.memory.remote(access, warp.control.pc, values, &context.values.replacements) {
+        let values = (values, &context.values.replacements);
+        if let Err(error) = context.memory.remote(access, warp.control.pc, values, None) {
             return problem(error);
         }
         warp.control.synchronising_step();

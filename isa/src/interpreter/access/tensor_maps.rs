@@ -10,16 +10,16 @@ use crate::lanes::{LANES, lanes};
 use crate::operation::Instruction;
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
-use balar_protocol::tensor_map::{Field, TENSOR_MAP_BYTES, replace};
+use balar_protocol::tensor_map::{Field, TENSOR_MAP_READ, replace};
 
 /// Bytes of a map that a lane of an access has.
 const PART: usize = 16;
 
-/// The access to all of a map.
+/// The access to all of a map that hardware reads.
 fn whole(kind: AccessKind, address: u64) -> MemoryAccess {
     let within = address.wrapping_sub(SHARED_WINDOW);
     let (space, address) = if within < WINDOW_BYTES { (Space::Shared, within) } else { (Space::Global, address) };
-    let mut access = MemoryAccess { kind, space, bytes: PART as u8, mask: 0xff, ..MemoryAccess::default() };
+    let mut access = MemoryAccess { kind, space, bytes: PART as u8, mask: 0xf, ..MemoryAccess::default() };
     for (lane, to) in access.addresses.iter_mut().enumerate() {
         *to = address.wrapping_add((PART * lane) as u64);
     }
@@ -31,17 +31,17 @@ pub(super) fn read(
     memory: &mut dyn LaneMemory,
     registers: &Registers,
     address: u64,
-) -> Result<[u8; TENSOR_MAP_BYTES], MemoryProblem> {
+) -> Result<[u8; TENSOR_MAP_READ], MemoryProblem> {
     let parameter = address.wrapping_sub(PARAMETER_WINDOW);
     if parameter < WINDOW_BYTES {
         let found = registers.parameters.get(parameter as usize..).and_then(|rest| rest.first_chunk());
         return found.copied().ok_or_else(|| {
             let (access, space) = (FaultAccess::Load, FaultSpace::Parameter);
-            let cause = FaultCause::IllegalAddress { address, bytes: TENSOR_MAP_BYTES as u32, access, space };
+            let cause = FaultCause::IllegalAddress { address, bytes: TENSOR_MAP_READ as u32, access, space };
             MemoryProblem::Fault { lane: 0, cause }
         });
     }
-    let (mut bytes, mut values) = ([0; TENSOR_MAP_BYTES], LaneValues::default());
+    let (mut bytes, mut values) = ([0; TENSOR_MAP_READ], LaneValues::default());
     memory.load(&whole(AccessKind::Load, address), &mut values)?;
     for (lane, to) in bytes.chunks_mut(PART).enumerate() {
         to.copy_from_slice(&values.get(lane).to_le_bytes());

@@ -14,7 +14,8 @@ use super::floating_point::number_format::Format;
 use super::registers::{Lane, Registers, special};
 use super::tensor_columns::{Factors, Products, WIDTH, dot_products};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add, unread_bits};
-use crate::execution::{Effect, StepContext};
+use crate::convergence::ReductionTarget;
+use crate::execution::{BarrierArrival, BarrierKind, Effect, GROUP_BARRIERS, StepContext};
 use crate::lanes::LANES;
 use crate::matrix::{Element, Generation};
 use crate::matrix_group::{GROUP_WARPS, GroupForm, MOST_DEPTH, WARP_ROWS};
@@ -53,6 +54,23 @@ pub(super) fn product<const VERSION: usize>(
         });
     }
     effect
+}
+
+/// The warps of a group of four wait until at most so many groups of products are under way (`wgmma.wait_group`, `WARPGROUP.DEPBAR`), with
+/// `u32::MAX` for each other alone (`WARPGROUP.WAIT`: own finding, cuBLASLt's code for Hopper has nothing else between what the warps write to
+/// shared memory and the bulk copy by one of them that reads it). A product is one of the whole group, and each of its warps computes a part:
+/// none may go on, and change what is multiplied, before all have done so.
+pub(super) fn wait(instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Plain;
+    }
+    let threads = GROUP_WARPS * LANES as u32;
+    let group = warp.registers.special[special::FIRST_THREAD] / threads;
+    let (barrier, kind) = (GROUP_BARRIERS + group as u8, BarrierKind::Sync);
+    warp.control.arrive_at_barrier(barrier, kind, ReductionTarget::None, mask);
+    let arrival = BarrierArrival { barrier, kind, threads: Some(threads), mask, predicate: 0 };
+    Effect::ProductWait { groups: instruction.immediate, arrival }
 }
 
 fn multiply<const VERSION: usize>(

@@ -1,6 +1,6 @@
 //! Copies from device to shared memory that go on while the warp does: `LDGSTS`, and what waits for it.
 
-use super::memory::size_of;
+use super::memory::{atomic_operation, size_of};
 use super::operands::{Operands, predicate_destination};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
@@ -18,6 +18,7 @@ impl Pending {
                 Ok(())
             }
             Opcode::Syncs => self.synchronise(sass, operands),
+            Opcode::Stas | Opcode::Redas => self.access_and_tell(sass, operands),
             _ => self.arrival_after_copies(sass, operands),
         }
     }
@@ -50,6 +51,48 @@ impl Pending {
             ..MemoryForm::NONE
         };
         self.add_uniform(&from, true, operands);
+        Ok(())
+    }
+
+    /// `STAS` and `REDAS`: the pair of registers has the address, to which the number is added, and that of the barrier.
+    fn access_and_tell(&mut self, sass: &sass::Instruction, operands: &Operands) -> Lowered<()> {
+        let address = sass.address_operand(0).ok_or(NO_SUCH_OPERAND)?;
+        if address.adds_wide == Some(false)
+            || address.uniform.is_some_and(|uniform| uniform != sass::ZERO_UNIFORM_REGISTER)
+        {
+            return Err("an access that tells a barrier whose address is in no pair of registers alone".to_owned());
+        }
+        let data = sass.source(0).and_then(|data| data.register()).ok_or(NO_SUCH_OPERAND)?;
+        let is_reduction = sass.opcode() == Opcode::Redas;
+        let (mut element_bytes, elements, _) = size_of(sass);
+        let (mut operation, mut data_type) = (AtomicOperation::Add, AtomicType::U32);
+        if is_reduction {
+            operation = atomic_operation(sass)?;
+            data_type = match sass.text(Aspect::Type) {
+                ".S32" => AtomicType::S32,
+                ".64" => AtomicType::U64,
+                _ => AtomicType::U32,
+            };
+            element_bytes = data_type.bytes();
+        }
+        self.instruction.kind = Kind::AndTell;
+        self.instruction.sources[0] = operands.register(address.register);
+        self.instruction.offset = address.offset;
+        for element in 0..elements {
+            self.instruction.sources[1 + usize::from(element)] = operands.following(data, element);
+        }
+        self.instruction.memory = MemoryForm {
+            space: Some(Space::Shared),
+            cache: CacheOperator::L2Only,
+            element_bytes,
+            elements,
+            pairs: true,
+            wide: [element_bytes == 8; 4],
+            operation,
+            data_type,
+            is_reduction,
+            ..MemoryForm::NONE
+        };
         Ok(())
     }
 

@@ -57,6 +57,8 @@ impl Pending {
             }
             // It asks for no further sleep.
             O::Nanosleep if sass.source(0).is_none() => Ok(()),
+            // Until the barrier changes at which a wait has failed, so long at most: that wait has suspended the warp, and is repeated.
+            O::Nanosleep if sass.text(Aspect::Mode) == ".SYNCS" => Ok(()),
             O::Nanosleep => {
                 self.condition_of(sass);
                 self.take(sass, operands, 1)?;

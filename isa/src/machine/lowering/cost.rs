@@ -82,7 +82,9 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Vote => shared(VOTE),
-        O::Lds | O::Sts | O::Atoms | O::Ldsm | O::Stsm => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Lds | O::Sts | O::Atoms | O::Ldsm | O::Stsm | O::Stas | O::Redas => {
+            cost(Pipe::Memory, L::Variable, C::Memory)
+        }
         O::Ldg | O::Ld | O::Ldl | O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld => {
             cost(Pipe::Load, L::Variable, C::Memory)
         }

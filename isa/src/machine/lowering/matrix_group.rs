@@ -59,19 +59,17 @@ impl Pending {
         Ok(())
     }
 
-    /// `WARPGROUP`: products have their values when they issue, so that only the wait until so many groups of them have ended is more than
-    /// nothing.
+    /// `WARPGROUP`: products have their values when they issue, so that an arrival before them is nothing.
     pub(super) fn group_of_warps(&mut self, sass: &sass::Instruction) -> Lowered<()> {
-        match sass.text(Aspect::Mode) {
-            ".ARRIVE" | ".WAIT" => Ok(()),
-            _ if !sass.has(Aspect::Comparison) => Err("a wait for all but some groups of products".to_owned()),
-            _ => {
-                let groups = sass.source(0).and_then(|source| source.immediate()).ok_or(NO_SUCH_OPERAND)?;
-                self.instruction.kind = Kind::ProductWait;
-                self.instruction.immediate = groups;
-                Ok(())
-            }
-        }
+        let groups = match sass.text(Aspect::Mode) {
+            ".ARRIVE" => return Ok(()),
+            ".WAIT" => u32::MAX,
+            _ if !sass.has(Aspect::Comparison) => return Err("a wait for all but some groups of products".to_owned()),
+            _ => sass.source(0).and_then(|source| source.immediate()).ok_or(NO_SUCH_OPERAND)?,
+        };
+        self.instruction.kind = Kind::ProductWait;
+        self.instruction.immediate = groups;
+        Ok(())
     }
 }
 

@@ -484,7 +484,7 @@ impl Pending {
             | O::Stsm
             | O::Redg
             | O::Qspc => self.memory(sass, operands),
-            O::Ldgsts | O::Ldgdepbar | O::Arrives | O::Syncs => self.asynchronous(sass, operands),
+            O::Ldgsts | O::Ldgdepbar | O::Arrives | O::Syncs | O::Stas | O::Redas => self.asynchronous(sass, operands),
             O::Ublkcp
             | O::Ublkred
             | O::Ublkpf

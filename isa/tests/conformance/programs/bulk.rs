@@ -4,7 +4,7 @@ use super::machine_code::{COORDINATES, MAP, RECORD, Random, TENSOR, THREADS, bul
 use crate::machine;
 use balar_isa::interpreter::step_function;
 use balar_isa::module::PtxModule;
-use balar_protocol::tensor_map::{ElementType, MOST_DIMENSIONS, TENSOR_MAP_BYTES, TensorMap};
+use balar_protocol::tensor_map::{ElementType, MOST_DIMENSIONS, TENSOR_MAP_BYTES, TENSOR_MAP_READ, TensorMap};
 
 const SOURCE: &str = include_str!("../../machine/bulk_copies.ptx");
 
@@ -99,7 +99,7 @@ fn run(kernel: &str, memory: &[u8]) -> Vec<u8> {
 }
 
 fn map_of(memory: &[u8]) -> TensorMap {
-    let bytes: &[u8; TENSOR_MAP_BYTES] = memory[MAP..].first_chunk().unwrap_or_else(|| panic!("no map"));
+    let bytes: &[u8; TENSOR_MAP_READ] = memory[MAP..].first_chunk().unwrap_or_else(|| panic!("no map"));
     TensorMap::decode(bytes).unwrap_or_else(|| panic!("no map"))
 }
 
@@ -114,8 +114,11 @@ fn coordinates_of(memory: &[u8]) -> [i64; MOST_DIMENSIONS] {
 fn check(kernel: &str, memory: &[u8], places: &[[i64; MOST_DIMENSIONS]]) {
     let map = map_of(memory);
     let (shared, width) = (run(kernel, memory), map.element.bytes() as usize);
+    let row = map.convolution.map_or(map.box_sizes[0] as usize, |columns| usize::from(columns.channels));
+    // A row takes the whole width of a pattern.
+    let pitch = (row * width).max([0, 32, 64, 128][usize::from(map.swizzle)]);
     for (number, place) in places.iter().enumerate() {
-        let at = placed(map.swizzle, number * width);
+        let at = placed(map.swizzle, number / row * pitch + number % row * width);
         let expected = element_at(&map, memory, *place);
         assert_eq!(shared[at..at + width], expected, "{kernel}: element {number}, at {place:?}, of {map:?}");
     }

@@ -12,7 +12,7 @@ fn kernel(body: &str) -> String {
 .address_size 64
 .visible .entry vectorAdd(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)
 {{
-	.reg .f32 %f<8>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .b64 %d<3>; .reg .b32 %h<64>;
+	.reg .pred %p<4>; .reg .f32 %f<8>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .b64 %d<3>; .reg .b32 %h<64>;
 	.shared .align 128 .b8 zeros[512];
 	ld.param.u64 %rd1, [pa]; ld.param.u64 %rd2, [pb]; ld.param.u64 %rd3, [pc];
 	mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
@@ -66,6 +66,18 @@ fn groups_of_products_are_waited_for() {
     // What no commit has made part of a group is not waited for.
     let [waited_for_open, _] = verified("no group", &format!("{FENCE} {PRODUCT} {}", wait(0)));
     assert_eq!(waited_for_open, waited_for_none);
+}
+
+/// A product is one of four warps: what it multiplies may change when the wait of one of them is over.
+#[test]
+fn no_warp_goes_on_before_its_group_has_multiplied() {
+    let early = format!(
+        "setp.lt.u32 %p1, %r1, 32; @!%p1 nanosleep.u32 2000; {FENCE} {PRODUCT} {COMMIT} {}
+        @%p1 st.shared.u32 [%r5], 0x3c003c00; @%p1 st.shared.u32 [%r5+128], 0x3c003c00;
+        @%p1 st.shared.u32 [%r5+256], 0x3c003c00; @%p1 st.shared.u32 [%r5+384], 0x3c003c00;",
+        wait(0)
+    );
+    verified("operands that change after the wait", &early);
 }
 
 /// A product of 256 columns takes the tensor cores much longer than one of 8, and its warp goes on.

@@ -168,8 +168,7 @@ impl Runner<'_, '_> {
                 | Effect::BulkCommit
                 | Effect::BulkWait { .. }
                 | Effect::Product { .. }
-                | Effect::ProductCommit
-                | Effect::ProductWait { .. } => {}
+                | Effect::ProductCommit => {}
                 Effect::Branch { divergent } => {
                     slot.counters.branches_divergent += u64::from(divergent);
                     slot.counters.branches_uniform += u64::from(!divergent);
@@ -215,14 +214,14 @@ impl Runner<'_, '_> {
     /// of a fault.
     #[cold]
     fn access_elsewhere(&mut self, cta: &mut FunctionalCta, warp: usize) -> Option<(u8, FaultCause)> {
-        let pc = self.execution.remote.take()?;
+        let elsewhere = self.execution.remote.take()?;
         let &MemoryAccess { space, kind, .. } = &self.execution.access;
         count_access(&mut cta.slot.counters, space, kind);
         let launch = cta.slot.launch.as_ref()?.id;
         let mut message = Box::<RemoteAccess>::default();
         for rank in lanes(ranks_of(self.execution)) {
             let cluster = (&cta.slot.cluster, launch);
-            fill(&mut message, self.execution, cluster, rank as u32, (pc, ClusterPlace::default(), 0));
+            fill(&mut message, self.execution, cluster, rank as u32, (&elsewhere, ClusterPlace::default(), 0));
             let peer = self.peers.get(message.to.slot).map(|peer| &mut peer.slot);
             perform(&mut message, peer);
             if let Some(fault) = message.fault.take() {
@@ -230,7 +229,7 @@ impl Runner<'_, '_> {
             }
             if matches!(kind, AccessKind::Load | AccessKind::Atomic) {
                 let (program, state, _) = cta.warps[warp].context.parts();
-                state.write_deferred_result(program, pc, &values_of(&message), message.mask);
+                state.write_deferred_result(program, elsewhere.pc, &values_of(&message), message.mask);
             }
         }
         None
@@ -281,7 +280,11 @@ impl Runner<'_, '_> {
     fn waits_after(&mut self, cta: &mut FunctionalCta, warp: usize, pc: u32, effect: Effect) -> bool {
         let MemoryAccess { space, kind, mask, .. } = self.execution.access;
         match effect {
-            Effect::Barrier(arrival) => return arrive(cta, warp, &arrival),
+            Effect::Barrier(arrival) => {
+                cta.slot.counters.inst_barriers += 1;
+                return arrive(cta, warp, &arrival);
+            }
+            Effect::ProductWait { arrival, .. } => return arrive(cta, warp, &arrival),
             Effect::ClusterArrive { mask } => {
                 cta.slot.counters.inst_barriers += 1;
                 let live_threads = cta.slot.live_threads;
@@ -356,7 +359,6 @@ impl Runner<'_, '_> {
             | Effect::BulkWait { .. }
             | Effect::Product { .. }
             | Effect::ProductCommit
-            | Effect::ProductWait { .. }
             | Effect::Fault { .. } => return false,
         }
         true
@@ -365,7 +367,6 @@ impl Runner<'_, '_> {
 
 /// The warp arrives at a barrier: does it wait there?
 fn arrive(cta: &mut FunctionalCta, warp: usize, arrival: &BarrierArrival) -> bool {
-    cta.slot.counters.inst_barriers += 1;
     if cta.warps[warp].context.state().is_blocked() {
         cta.wait(warp, Waits::Barrier);
     }

@@ -1,6 +1,6 @@
 //! A CTA in its cluster: the places of the other CTAs, and which of its threads have arrived at the cluster's barrier.
 
-use balar_isa::program::lanes;
+use balar_isa::program::{LANES, lanes};
 use balar_protocol::cluster::{ClusterArrival, ClusterId, ClusterPlace, RemoteBulk};
 use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::LaunchId;
@@ -90,6 +90,15 @@ impl ClusterSlot {
         self.threads = 0;
         self.has_arrived = false;
     }
+}
+
+/// What a step leaves of an access to the shared memory of other CTAs, beside the access and its values.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// The instruction.
+    pub pc: u32,
+    /// The offsets of the `mbarrier` objects there that are told of the bytes, by lane, where any are.
+    pub barriers: Option<Box<[u32; LANES]>>,
 }
 
 /// Bytes that a copy sends to other CTAs of its cluster.

@@ -3,7 +3,7 @@
 use super::cluster::ClusterSlot;
 use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
-use balar_isa::execution::{BarrierArrival, BarrierKind, CLUSTER_BARRIER};
+use balar_isa::execution::{BARRIERS, BarrierArrival, BarrierKind, CLUSTER_BARRIER};
 use balar_isa::machine::LaunchConstants;
 use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
@@ -11,9 +11,6 @@ use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Barriers of a CTA.
-pub const BARRIERS: usize = 16;
 
 /// One barrier: the warps that have arrived, and the reduction of their predicates.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -23,6 +20,7 @@ struct Barrier {
     expected: Option<u32>,
     population: u32,
     kind: Option<BarrierKind>,
+    until: u64,
 }
 
 /// One CTA slot.
@@ -68,13 +66,16 @@ pub struct Completion {
     pub barrier: u8,
     /// The result of a reduction.
     pub reduction: Option<u32>,
+    /// The cycle before which nobody goes on.
+    pub until: u64,
     /// Warps that its count asks for and that have ended before they arrived. Hardware waits for them for ever.
     pub missing_warps: u32,
 }
 
 impl Completion {
     /// All CTAs of the cluster have arrived at its barrier.
-    pub const OF_CLUSTER: Completion = Completion { barrier: CLUSTER_BARRIER, reduction: None, missing_warps: 0 };
+    pub const OF_CLUSTER: Completion =
+        Completion { barrier: CLUSTER_BARRIER, reduction: None, until: 0, missing_warps: 0 };
 }
 
 impl CtaSlot {
@@ -112,6 +113,13 @@ impl CtaSlot {
         self.complete(arrival.barrier)
     }
 
+    /// Threads arrive at a barrier from which nobody goes on before `until`; tells whether they were the last.
+    pub fn arrive_until(&mut self, arrival: &BarrierArrival, until: u64) -> Option<Completion> {
+        let barrier = &mut self.barriers[usize::from(arrival.barrier) % BARRIERS];
+        barrier.until = barrier.until.max(until);
+        self.arrive(arrival)
+    }
+
     /// Threads of a warp end, the last of it or not: barriers that waited for all of the CTA may be complete now.
     /// [`Self::next_completion`] tells which.
     pub fn exit(&mut self, threads: u32, is_end_of_warp: bool) {
@@ -143,9 +151,10 @@ impl CtaSlot {
         };
         // Threads of a warp may have ended, and a warp that does not wait may have ended since it arrived.
         let arrived_warps = state.arrived.div_ceil(32).max(running_warps);
-        let wanted_warps = state.expected.map_or(0, |threads| threads.div_ceil(32));
-        *state = Barrier::default();
-        Some(Completion { barrier, reduction, missing_warps: wanted_warps.saturating_sub(arrived_warps) })
+        // Arrivals that nobody waits for may be left over when a kernel ends.
+        let wanted_warps = state.expected.filter(|_| state.waiting).map_or(0, |threads| threads.div_ceil(32));
+        let Barrier { until, .. } = std::mem::take(state);
+        Some(Completion { barrier, reduction, until, missing_warps: wanted_warps.saturating_sub(arrived_warps) })
     }
 
     /// Threads that wait at barriers, for the deadlock report.
@@ -170,7 +179,7 @@ mod tests {
     fn the_last_thread_completes_the_barrier() {
         let mut cta = cta(64);
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
-        let completion = Some(Completion { barrier: 3, reduction: None, missing_warps: 0 });
+        let completion = Some(Completion { barrier: 3, reduction: None, until: 0, missing_warps: 0 });
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), completion);
         // and it can be used again
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
@@ -184,7 +193,10 @@ mod tests {
         assert_eq!(cta.next_completion(0), None);
         cta.exit(1, true);
         assert_eq!(cta.next_completion(4), None);
-        assert_eq!(cta.next_completion(0), Some(Completion { barrier: 3, reduction: None, missing_warps: 0 }));
+        assert_eq!(
+            cta.next_completion(0),
+            Some(Completion { barrier: 3, reduction: None, until: 0, missing_warps: 0 })
+        );
         assert_eq!(cta.next_completion(0), None);
     }
 
@@ -198,7 +210,7 @@ mod tests {
             (BarrierKind::ReduceOr, 0, 0),
         ] {
             let completion = cta(32).arrive(&arrival(kind, None, u32::MAX, predicate));
-            let expected = Completion { barrier: 3, reduction: Some(expected), missing_warps: 0 };
+            let expected = Completion { barrier: 3, reduction: Some(expected), until: 0, missing_warps: 0 };
             assert_eq!(completion, Some(expected), "{kind:?}");
         }
     }
