@@ -35,6 +35,9 @@ pub(crate) enum Kind {
     Store,
     /// Atomic or reduction.
     Atomic,
+    /// Machine code: lanes of different masks part before they wait for each other (`WARPSYNC.EXCLUSIVE` and
+    /// `.COLLECTIVE`).
+    WarpBarrierApart,
     /// A store or a reduction in shared memory of the cluster, which tells a barrier there of its bytes. The lower half of the first source is
     /// the address, the upper one the barrier's, to which the immediate is added.
     AndTell,
@@ -356,6 +359,17 @@ impl MemoryForm {
 /// A pc that is never reached: branches that do not reconverge before the threads end.
 pub(crate) const NEVER: u32 = u32::MAX;
 
+/// What machine code writes of uniform registers, which a warp has once: all its lanes get what the first lane that executes writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UniformResult {
+    /// The first row.
+    pub row: u16,
+    /// How many.
+    pub rows: u8,
+    /// Uniform predicates, a bit each.
+    pub predicates: u8,
+}
+
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instruction {
@@ -382,6 +396,8 @@ pub(crate) struct Instruction {
     pub operand_list: u16,
     /// Machine code: signs of the sources, see [`sign`](crate::interpreter::machine::signs::sign).
     pub signs: u8,
+    /// Machine code: uniform registers that a lane function writes.
+    pub uniform: UniformResult,
     /// A parameter of the lane function: a table of `lop3`, an offset, a mode.
     pub immediate: u32,
     /// Where a branch goes.

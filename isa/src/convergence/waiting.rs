@@ -110,6 +110,21 @@ impl Control {
         Some(together)
     }
 
+    /// Lanes of the running split that name another mask than its first lane run this instruction later, those of each mask together and apart
+    /// from others; gives the lanes of `mask` that are left.
+    pub fn separate(&mut self, mask: u32, members: &[u32; LANES]) -> u32 {
+        let Some(first) = first_lane(mask) else { return mask };
+        let mut rest = mask & !lanes_with(members, members[first]);
+        let left = mask & !rest;
+        self.mask &= !rest;
+        while let Some(lane) = first_lane(rest) {
+            let group = lanes_with(members, members[lane]) & rest;
+            rest &= !group;
+            self.set_aside(self.pc, group, State::Runnable);
+        }
+        left
+    }
+
     /// Puts lanes of the running split aside at this instruction; its other lanes will go on with the next.
     fn suspend(&mut self, mask: u32, state: State) {
         let others = self.mask & !mask;

@@ -28,7 +28,8 @@ pub enum RelocationKind {
     SamplerHeaderIndex,
     /// `R_CUDA_FUNC_DESC_32` (34): the low 32 bits of a function's address, in data.
     FunctionDescriptor32,
-    /// `R_CUDA_FUNC_DESC_64` (35): a function's address, in data.
+    /// `R_CUDA_FUNC_DESC_64` (35): a function's address, in data; for sm_90 of type 102, where code takes it for a place in a table of functions
+    /// ([`Self::FunctionTable`]).
     FunctionDescriptor64,
     /// `R_CUDA_SURF_HEADER_INDEX` (52): the number of a surface.
     SurfaceHeaderIndex,
@@ -64,6 +65,11 @@ pub enum RelocationKind {
     UnusedClear64,
     /// `R_CUDA_ABS24_40` (74): an address of 24 bits, at bit 40: the address of a shared variable in a load or store.
     Instruction24,
+    /// `R_CUDA_ABS55_16_34` (75): the 55 bits of a call's target from Hopper on, the lower eight at bit 16, the others at bit 34.
+    InstructionSplit55,
+    /// Where the table of functions of sm_90 is (114), which a call through a pointer adds to the pointer. Pointers are addresses of functions
+    /// here, so that nothing is added.
+    FunctionTable,
     /// Another number.
     Other(u32),
 }
@@ -79,7 +85,7 @@ impl RelocationKind {
             6 => Self::TextureHeaderIndex,
             7 | 101 => Self::SamplerHeaderIndex,
             34 => Self::FunctionDescriptor32,
-            35 => Self::FunctionDescriptor64,
+            35 | 102 => Self::FunctionDescriptor64,
             52 => Self::SurfaceHeaderIndex,
             55 => Self::Instruction32,
             56 => Self::InstructionLow32,
@@ -96,6 +102,8 @@ impl RelocationKind {
             72 => Self::UnusedClear32,
             73 => Self::UnusedClear64,
             74 => Self::Instruction24,
+            75 => Self::InstructionSplit55,
+            114 => Self::FunctionTable,
             other => Self::Other(other),
         }
     }

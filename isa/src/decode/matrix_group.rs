@@ -6,7 +6,7 @@ use crate::liveness::Width;
 use crate::matrix::Element;
 use crate::matrix_group::{DEPTH_BYTES, GroupForm, MOST_COLUMNS};
 use crate::operation::Kind;
-use crate::program::timing::{CTA_FENCE, CountClass, GROUP_PRODUCT, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, GROUP_PRODUCT, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::types::ScalarType as T;
@@ -63,13 +63,8 @@ impl Decoder<'_> {
                 };
                 (Kind::ProductWait, u32::try_from(groups).unwrap_or(u32::MAX))
             }
-            () => {
-                // Products read registers when they issue, and those that they write are in order.
-                let (pipe, latency, count) = CTA_FENCE;
-                self.start(instruction.span, (pipe, latency, count, 1));
-                self.last().pinned = true;
-                return Ok(true);
-            }
+            // The fence before products: registers are in order, and products begin when all four warps have come to them.
+            () => (Kind::ProductWait, u32::MAX),
         };
         self.start(instruction.span, BOOKKEEPING);
         self.last().instruction.kind = kind;

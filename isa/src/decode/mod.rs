@@ -394,6 +394,7 @@ impl Pending {
             | Kind::CopyWait
             | Kind::CopyArrive
             | Kind::AndTell
+            | Kind::WarpBarrierApart
             | Kind::BarrierTest
             | Kind::Bulk(_)
             | Kind::BulkCommit

@@ -5,7 +5,7 @@
 use super::registers::{Lane, Registers, each_lane};
 use crate::lanes::LANES;
 use crate::operation::operand::{Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
-use crate::operation::{Instruction, Kind, LaneFunction, MemoryForm, NEVER};
+use crate::operation::{Instruction, Kind, LaneFunction, MemoryForm, NEVER, UniformResult};
 use std::marker::PhantomData;
 
 /// A computation on registers in the lanes of a mask.
@@ -264,6 +264,7 @@ impl Instruction {
             sources: [Source(SINK_ROW); 5],
             operand_list: 0,
             signs: 0,
+            uniform: UniformResult::default(),
             immediate: 0,
             target: 0,
             reconvergence: NEVER,

@@ -11,7 +11,7 @@ use crate::warp::WarpState;
 /// of such lanes undefined.
 pub fn member_mask_hazard(program: &Program, warp: &WarpState) -> Option<(u8, String)> {
     let instruction = program.instruction(warp.control.pc);
-    if !matches!(instruction.kind, Kind::Collective | Kind::WarpBarrier) {
+    if !matches!(instruction.kind, Kind::Collective | Kind::WarpBarrier | Kind::WarpBarrierApart) {
         return None;
     }
     let lanes = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);

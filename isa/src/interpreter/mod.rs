@@ -28,8 +28,8 @@ use crate::execution::{
 };
 use crate::lanes::{LANES, lanes};
 use crate::machine::constants::LaunchConstants;
-use crate::operation::operand::SINK_ROW;
-use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
+use crate::operation::operand::{SINK_ROW, uniform_predicate};
+use crate::operation::{ALL_COPIES, Instruction, Kind, UniformResult, counter};
 use crate::program::Program;
 use crate::warp::WarpState;
 use access::{asynchronous, bulk, memory, tensor_maps, texture};
@@ -173,7 +173,7 @@ fn step<const VERSION: usize>(
             Effect::Exit { mask }
         }
         Kind::Collective => gather::<VERSION>(instruction, warp, mask),
-        Kind::WarpBarrier => {
+        Kind::WarpBarrier | Kind::WarpBarrierApart => {
             let mask = mask & condition(instruction, &warp.registers);
             gather::<VERSION>(instruction, warp, mask)
         }
@@ -240,10 +240,16 @@ fn gather<const VERSION: usize>(instruction: &Instruction, warp: &mut WarpState,
     }
     let WarpState { control, registers, constants, .. } = warp;
     let members = u32::read(registers, &constants.0, instruction.sources[3]);
-    if instruction.kind == Kind::Collective {
-        control.gather(mask, &members, true, |lanes| run_lanes::<VERSION>(instruction, registers, constants, lanes));
-    } else {
-        control.gather(mask, &members, false, |_| {});
+    match instruction.kind {
+        Kind::Collective => {
+            control
+                .gather(mask, &members, true, |lanes| run_lanes::<VERSION>(instruction, registers, constants, lanes));
+        }
+        Kind::WarpBarrierApart => {
+            let mask = control.separate(mask, &members);
+            control.gather(mask, &members, false, |_| {});
+        }
+        _ => control.gather(mask, &members, false, |_| {}),
     }
     Effect::Plain
 }
@@ -310,6 +316,22 @@ fn run_lanes<const VERSION: usize>(
     // SAFETY: the instruction, the registers and the constants are of one decoded program; version 1 is only reached through
     // `step_vectorised` and `plain`, which are handed out after a check of the processor's features.
     unsafe { instruction.functions[VERSION](instruction, registers, &constants.0, mask) }
+    if mask != u32::MAX && instruction.uniform != UniformResult::default() {
+        spread(instruction.uniform, registers, mask.trailing_zeros() as usize % LANES);
+    }
+}
+
+/// All lanes get what one has written to uniform registers.
+#[cold]
+fn spread(result: UniformResult, registers: &mut Registers, lane: usize) {
+    for row in registers.rows.iter_mut().skip(result.row.into()).take(result.rows.into()) {
+        row.0 = [row.0[lane]; LANES];
+    }
+    for number in lanes(result.predicates.into()) {
+        let slot = uniform_predicate(number as u8);
+        let is_true = registers.predicate(slot, 0) >> lane & 1 != 0;
+        registers.set_predicate(slot, if is_true { u32::MAX } else { 0 }, u32::MAX);
+    }
 }
 
 fn read_counter(instruction: &Instruction, registers: &mut Registers, context: &StepContext, mask: u32) {

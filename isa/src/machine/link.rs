@@ -12,11 +12,14 @@ use super::reach::is_missing;
 use super::shared::FunctionStarts;
 use crate::cubin::{CONSTANT_BANK_BYTES, Cubin, Function, Relocation, RelocationKind, SymbolKind};
 use crate::execution::SystemCall;
-use crate::sass::Field;
+use crate::sass::{Field, Word};
 use std::collections::BTreeMap;
 
 /// Bytes of an instruction.
 const WORD_BYTES: usize = 16;
+/// The lower and the upper bits of a call's target from Hopper on.
+const SPLIT_LOW: Field = Field::new(16, 8);
+const SPLIT_HIGH: Field = Field::new(34, 47);
 /// An instruction that does nothing, for places that no function of the program has.
 pub(super) const NOP: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
@@ -270,13 +273,16 @@ impl<'a> Linker<'a> {
         };
         let (field, shift) = match relocation.kind {
             // All functions that are used are there.
-            Kind::None | Kind::UnusedClear32 | Kind::UnusedClear64 | Kind::Yield => return Ok(word),
+            Kind::None | Kind::UnusedClear32 | Kind::UnusedClear64 | Kind::Yield | Kind::FunctionTable => {
+                return Ok(word);
+            }
             Kind::Instruction32
             | Kind::InstructionLow32
             | Kind::InstructionFunction32
             | Kind::InstructionFunctionLow32 => (Field::new(32, 32), 0),
             Kind::InstructionHigh32 | Kind::InstructionFunctionHigh32 => (Field::new(32, 32), 32),
             Kind::Instruction47 => (Field::new(34, 47), 2),
+            Kind::InstructionSplit55 => (SPLIT_HIGH, 10),
             Kind::InstructionConstant19 => (Field::new(40, 14), 2),
             Kind::InstructionConstant21 => (Field::new(38, 16), 0),
             Kind::InstructionSlot14 => (Field::new(40, 14), 2),
@@ -286,7 +292,8 @@ impl<'a> Linker<'a> {
         };
         let place = |value: u64| (word & !field.mask()) | (u128::from(value) << field.low & field.mask());
         let before = ((word & field.mask()) >> field.low) as u64;
-        let addend = relocation.addend.unwrap_or((before << shift) as i64);
+        let low = if relocation.kind == Kind::InstructionSplit55 { Word(word).field(SPLIT_LOW) << 2 } else { 0 };
+        let addend = relocation.addend.unwrap_or((before << shift | low) as i64);
         let is_part = shift == 32 || matches!(relocation.kind, Kind::InstructionLow32 | Kind::InstructionFunctionLow32);
         if is_part && relocation.addend.is_none() && before != 0 {
             // Half of an addend: the other half is elsewhere.
@@ -312,6 +319,10 @@ impl<'a> Linker<'a> {
             }
             kind => {
                 match self.kernel(kind, relocation.symbol).map_or_else(|| self.value(relocation.symbol, addend), Ok) {
+                    Ok(value) if kind == Kind::InstructionSplit55 => {
+                        let word = place(value >> shift) & !SPLIT_LOW.mask();
+                        return Ok(word | u128::from(value >> 2) << SPLIT_LOW.low & SPLIT_LOW.mask());
+                    }
                     Ok(value) => Some(value >> shift),
                     Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
                 }

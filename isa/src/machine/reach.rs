@@ -37,7 +37,7 @@ pub(super) fn reached_functions<'a>(
         };
         match relocation.kind {
             RelocationKind::UnusedClear32 | RelocationKind::UnusedClear64 => {}
-            RelocationKind::Instruction47 => {
+            RelocationKind::Instruction47 | RelocationKind::InstructionSplit55 => {
                 calls.insert((relocation.section, target));
             }
             // Return addresses are taken of the code that they are in.

@@ -33,6 +33,14 @@ pub(crate) const TRUE_PREDICATE: u8 = 0;
 pub(crate) const SINK_PREDICATE: u8 = 1;
 /// First slot of the program's own predicates.
 pub(crate) const FIRST_PREDICATE: u8 = 2;
+/// Predicates of machine code, beside the one that is true.
+pub(crate) const PREDICATES: u8 = 7;
+
+/// The slot of a uniform predicate of machine code; they follow the predicates of lanes.
+pub(crate) const fn uniform_predicate(number: u8) -> u8 {
+    if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + PREDICATES + number }
+}
+
 /// Rows that are written and never read, so that `_` is an operand like any other.
 pub(crate) const SINK_ROW: u16 = 0;
 /// First row of the program's own registers.

@@ -2,20 +2,19 @@
 //! cuBLASLt and cuDNN pass maps of so many bytes to their kernels.
 //!
 //! The driver makes them (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`), and kernels change them (`tensormap.replace`, which compilers
-//! turn into code that changes bits; the places of the fields that it can change are an own finding from that code). cuBLASLt 13.2 writes maps
-//! of boxes itself, which agree with these places, and tell the version and the promotion. Fields marked * are read by hardware alone, and are
-//! where the simulator puts them:
+//! turn into code that changes bits; the places of the fields that it can change are an own finding from that code). cuBLASLt and
+//! cuDNN of CUDA 13.2 write maps themselves, which agree with these places, and tell the others:
 //!
 //! | byte | bits | field |
 //! |---|---|---|
 //! | 0x00 | 0 to 63 | address of the tensor |
-//! | 0x08 | 0 to 3 | version, 2 |
+//! | 0x08 | 0 | whether boxes are those of a convolution |
+//! | | 1 to 3 | version, 1 |
 //! | | 4 to 6 | dimensions, less 1 |
 //! | | 7 to 10, 16 | type of the elements, see [`ElementType`] |
 //! | | 11 to 12, 13 to 14 | interleaving, swizzle |
 //! | | 15 | whether elements outside the tensor are read as not-a-number |
 //! | | 17 to 18 | promotion of reads in the L2 |
-//! | | 19 | whether boxes are those of a convolution * |
 //! | 0x0c, 0x10, 0x14, 0x18 | 0 to 31 | strides of dimensions 1 to 4 in units of 16 bytes, lower bits |
 //! | 0x1c | 0 to 15 | their upper bits, four each |
 //! | 0x20 to 0x33 | | sizes of the five dimensions, less 1 |
@@ -27,9 +26,9 @@
 //!
 //! | byte | bits | field |
 //! |---|---|---|
-//! | 0x34 * | 24 to 31 | channels of a pixel, less 1 |
-//! | 0x38 * | 0 to 15, 16 to 31 | lower and upper corner of the pixels: numbers of 16, 8 or 5 bits for one to three spatial dimensions |
-//! | 0x3c * | 0 to 9 | pixels of a column, less 1 |
+//! | 0x34 | 24 to 31 | channels of a pixel, less 1 |
+//! | 0x38 | 0 to 15, 16 to 31 | lower and upper corner of the pixels: numbers of 16, 8 or 5 bits for one to three spatial dimensions |
+//! | 0x3c | 0 to 9 | pixels of a column, less 1 |
 
 /// Bytes of a tensor map.
 pub const TENSOR_MAP_BYTES: usize = 128;
@@ -37,7 +36,7 @@ pub const TENSOR_MAP_BYTES: usize = 128;
 pub const TENSOR_MAP_READ: usize = 64;
 /// Dimensions that a tensor can have.
 pub const MOST_DIMENSIONS: usize = 5;
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The type of a tensor's elements, numbered as the map has it: `tensormap.replace` numbers them so (PTX ISA), and the types behind `Bf16` are
 /// those of `F32` and `F32Flushed` with a bit more.
@@ -225,14 +224,14 @@ impl TensorMap {
         let mut map = [0; TENSOR_MAP_BYTES];
         let mut put = |at: usize, bytes: &[u8]| map[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &self.address.to_le_bytes());
-        let kind = VERSION
+        let kind = u32::from(self.convolution.is_some())
+            | VERSION << 1
             | u32::from(self.dimensions - 1) << 4
             | self.element.bits()
             | u32::from(self.interleave) << 11
             | u32::from(self.swizzle) << 13
             | u32::from(self.fills_with_nan) << 15
-            | u32::from(self.promotion) << 17
-            | u32::from(self.convolution.is_some()) << 19;
+            | u32::from(self.promotion) << 17;
         put(0x08, &kind.to_le_bytes());
         let mut upper = 0;
         for (dimension, stride) in self.strides.iter().enumerate() {
@@ -293,10 +292,10 @@ impl TensorMap {
         let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
         let kind = word(0x08);
         let dimensions = (kind >> 4 & 7) as u8 + 1;
-        if kind & 0xf != VERSION || usize::from(dimensions) > MOST_DIMENSIONS {
+        if kind >> 1 & 7 != VERSION || usize::from(dimensions) > MOST_DIMENSIONS {
             return None;
         }
-        let is_convolution = kind >> 19 & 1 != 0;
+        let is_convolution = kind & 1 != 0;
         let upper = word(0x1c);
         let traversal = word(0x34);
         Some(TensorMap {
@@ -565,6 +564,30 @@ mod tests {
         assert_eq!(TensorMap::decode(&bytes), Some(expected));
     }
 
+    /// A map that cuDNN of CUDA 13.2 made for a convolution by one pixel in steps of two, of an image of 14 by 14 pixels with 256 channels.
+    #[test]
+    fn a_map_of_cudnn_is_read() {
+        let mut bytes = [0; TENSOR_MAP_READ];
+        let words = [(4, 0x7000), (8, 0x563c3), (0xc, 0x40), (0x10, 0x380), (0x14, 0x3100), (0x18, 0x3100)];
+        let further = [(0x20, 255), (0x24, 13), (0x28, 13), (0x34, 0x1f00_0048), (0x3c, 63u32)];
+        for (at, word) in words.into_iter().chain(further) {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        let expected = TensorMap {
+            address: 0x7000_0000_0000,
+            element: ElementType::Tf32,
+            dimensions: 5,
+            sizes: [256, 14, 14, 1, 1],
+            strides: [1 << 10, 0x3800, 0x3_1000, 0x3_1000],
+            box_sizes: [1; 5],
+            element_strides: [1, 2, 2, 1, 1],
+            fills_with_nan: false,
+            convolution: Some(Convolution { lower_corner: [0; 3], upper_corner: [0; 3], channels: 32, pixels: 64 }),
+            ..map()
+        };
+        assert_eq!(TensorMap::decode(&bytes), Some(expected));
+    }
+
     #[test]
     fn corners_have_as_many_bits_as_there_is_room_for() {
         for (dimensions, corners) in
@@ -642,12 +665,15 @@ mod tests {
     #[test]
     fn rows_end_where_the_tensor_does() {
         let map = TensorMap { sizes: [10, 4, 1, 1, 1], strides: [32, 0, 0, 0], box_sizes: [8, 2, 1, 1, 1], ..map() };
-        let map = TensorMap { dimensions: 2, address: 0x1000, element_strides: [1; 5], ..map };
+        let patterned = TensorMap { dimensions: 2, address: 0x1000, element_strides: [1; 5], ..map };
+        let map = TensorMap { swizzle: 0, ..patterned };
         let rows = |x, y| map.rows([x, y, 0, 0, 0], [0; 3]);
         let row = |place, first, end, address| BoxRow { place, bytes: 16, first, end, address };
         assert_eq!(rows(1, 1), [row(0, 0, 16, 0x1022), row(16, 0, 16, 0x1042)]);
         assert_eq!(rows(4, 3), [row(0, 0, 12, 0x1068), row(16, 0, 0, 0)]);
         assert_eq!(rows(-3, -1), [row(0, 0, 0, 0), row(16, 6, 16, 0x1000)]);
+        // Rows take the whole width of a pattern.
+        assert_eq!(patterned.rows([1, 1, 0, 0, 0], [0; 3]).iter().map(|row| row.place).collect::<Vec<u32>>(), [0, 128]);
         assert!(rows(10, 0).iter().chain(&rows(-8, 0)).all(|row| row.first == row.end));
     }
 

@@ -30,6 +30,7 @@ use crate::slab::Slab;
 use balar_isa::execution::Effect;
 use balar_isa::interpreter::member_mask_hazard;
 use balar_isa::program::{LatencyClass, Pipe};
+use balar_isa::sass::Opcode;
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Clock, Payload, PortId};
@@ -346,11 +347,19 @@ impl<P: Profile> Sm<P> {
         let timing = program.timing(pc);
         let is_known = program.has_known_latencies();
         let after = |latency| if is_known { cycle + front_end.latency(latency) } else { cycle };
+        let operands = cycle + self.specification.operand_read_latency;
+        // That an atomic's place is in device memory is known when its operands have been read; where that is all it tells, it holds no
+        // scoreboard for results.
+        let claims = instruction.opcode() == Opcode::Atom && timing.control.write_barrier == 0;
         let times = Times {
             issue: cycle,
-            result: timing.is_plain.then(|| after(operand_class(timing.latency))),
-            guard: after(LatencyClass::Predicate),
-            operands: timing.pipe.is_memory().then(|| cycle + self.specification.operand_read_latency),
+            result: match timing.is_plain {
+                true => Some(after(operand_class(timing.latency))),
+                false => claims.then_some(operands),
+            },
+            // Who waits for a scoreboard waits for the result.
+            guard: if timing.control.write_barrier == 0 { after(LatencyClass::Predicate) } else { cycle },
+            operands: timing.pipe.is_memory().then_some(operands),
         };
         let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };
         let cause = FaultCause::Hazard(format!("{} {}", hazard.what, program.describe(hazard.pc)));

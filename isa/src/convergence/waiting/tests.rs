@@ -44,6 +44,25 @@ fn gather(control: &mut Control, mask: u32, members: u32, same_pc: bool) -> Vec<
 }
 
 #[test]
+fn lanes_of_other_masks_run_an_exclusive_barrier_later() {
+    let mut control = started();
+    let mut members = [LOW; LANES];
+    members[16..24].fill(0xff_0000);
+    members[24..].fill(0xff00_0000);
+    let mut groups = Vec::new();
+    while control.live != 0 {
+        assert_eq!(control.pc, 0);
+        let group = control.separate(control.mask, &members);
+        control.gather(group, &members, false, |lanes| assert_eq!(lanes, group));
+        assert_eq!((control.pc, control.mask), (1, group), "apart from the others");
+        control.exit(group);
+        groups.push(group);
+    }
+    groups.sort_unstable();
+    assert_eq!(groups, [LOW, 0xff_0000, 0xff00_0000]);
+}
+
+#[test]
 fn lanes_that_gather_go_on_together() {
     // At 0: the lower half goes to 4. The upper half gathers all lanes at 1, the lower half at 4.
     let mut control = started();

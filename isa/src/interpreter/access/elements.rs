@@ -72,7 +72,11 @@ pub(in crate::interpreter) fn gather(
 pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, values: &LaneValues, mask: u32) {
     let form = &instruction.memory;
     if form.pairs && form.wide[0] {
-        return u64::write_pair(registers, instruction.destinations[0], &values.low, mask);
+        let halves = [&values.low, &values.high].into_iter().take(form.elements.into());
+        for (half, destination) in halves.zip(instruction.destinations) {
+            u64::write_pair(registers, destination, half, mask);
+        }
+        return;
     }
     if form.elements == 1 {
         write_element(registers, instruction.destinations[0], form.wide[0], &values.low, mask);

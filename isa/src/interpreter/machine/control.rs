@@ -34,8 +34,11 @@ pub(crate) fn converge(
             let asked = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
             let asked = asked[control.mask.trailing_zeros() as usize % LANES] ^ inversion_of(instruction);
             let asked = asked & control.live;
-            let is_together = asked & !control.mask == 0;
-            let taken = if is_together == (kind == ConvergenceKind::BranchIfConverged) { mask } else { 0 };
+            // All lanes go the same way, whatever the guard: code goes on with what a whole warp does. Together are those of which the guard is
+            // true (own finding: code that asks either way, for a reduction by lanes of several masks, agrees with PTX so alone).
+            let is_together = asked & !mask == 0;
+            let goes = mask != 0 && is_together == (kind == ConvergenceKind::BranchIfConverged);
+            let taken = if goes { control.mask } else { 0 };
             let divergent = control.branch(instruction.target, instruction.reconvergence, taken);
             return Effect::Branch { divergent };
         }

@@ -57,9 +57,10 @@ pub(super) fn product<const VERSION: usize>(
 }
 
 /// The warps of a group of four wait until at most so many groups of products are under way (`wgmma.wait_group`, `WARPGROUP.DEPBAR`), with
-/// `u32::MAX` for each other alone (`WARPGROUP.WAIT`: own finding, cuBLASLt's code for Hopper has nothing else between what the warps write to
-/// shared memory and the bulk copy by one of them that reads it). A product is one of the whole group, and each of its warps computes a part:
-/// none may go on, and change what is multiplied, before all have done so.
+/// `u32::MAX` for each other alone. A product is one of the whole group, and each of its warps computes a part: none may go on, and change what
+/// is multiplied, before all have done so. None may begin before all have come to the product (`wgmma.fence`, `WARPGROUP.ARRIVE`), for what the
+/// others have written. Own finding: cuBLASLt's code for Hopper has `WARPGROUP.ARRIVE` and `WARPGROUP.WAIT` alone between what the warps write
+/// to shared memory and the bulk copy by one of them that reads it.
 pub(super) fn wait(instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
     if mask == 0 {
         warp.control.advance();

@@ -47,7 +47,10 @@ impl Pending {
                 self.condition_of(sass);
                 // The lanes of a mask, or all. Those that a collective operation brings together run on together, too.
                 self.instruction.sources[3] = self.asked_lanes(sass, operands)?;
-                self.instruction.kind = Kind::WarpBarrier;
+                self.instruction.kind = match sass.text(Aspect::Mode) {
+                    ".EXCLUSIVE" | ".COLLECTIVE" => Kind::WarpBarrierApart,
+                    _ => Kind::WarpBarrier,
+                };
                 Ok(())
             }
             O::Yield => {

@@ -1,13 +1,13 @@
 //! Exchanges between lanes and predicates, and special registers.
 
-use super::operands::{Operands, predicate_destination, predicate_source, uniform_predicate};
+use super::operands::{Operands, predicate_destination, predicate_source};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::interpreter::bodies::*;
 use crate::interpreter::collective::{Match, Reduce, Shuffle, Vote, reduction, shuffle, vote};
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
 use crate::interpreter::registers::{cluster, special};
-use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::operation::operand::{FIRST_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE, uniform_predicate};
 use crate::operation::{Kind, counter};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Aspect, Opcode};

@@ -7,6 +7,7 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::floating_point::half_arithmetic::{
     AddHalf, Brain, F16, FusedBrain, FusedHalf, HalfPair, MultiplyHalf, half_mode,
 };
+use crate::interpreter::integer::Move;
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
 use crate::sass::{self, Aspect, Opcode};
@@ -18,6 +19,10 @@ impl Pending {
         let is_fused = matches!(sass.opcode(), O::Hfma2 | O::Hfma2Mma);
         let count = if is_fused { 3 } else { 2 };
         self.take(sass, operands, count)?;
+        if is_fused && is_constant(sass) {
+            (self.instruction.sources[0], self.instruction.signs) = (self.instruction.sources[2], 0);
+            return self.run(functions::<Map<Move<u32>>>(), 0);
+        }
         let parts = (0..count).filter_map(|number| Some((number, sass.source(number)?.part)));
         let choices =
             parts.fold(0, |choices, (number, part)| choices | (part as u32) << (halves::SHIFT + 2 * number as u32));
@@ -111,4 +116,19 @@ impl Pending {
 /// Are the values bfloat16 rather than halves?
 fn is_brain(sass: &sass::Instruction) -> bool {
     sass.text(Aspect::ResultType) == ".BF16_V2"
+}
+
+/// Is it a way to load a number, as compilers for Ampere use it: zero times zero, and the number is added to that?
+fn is_constant(sass: &sass::Instruction) -> bool {
+    let is_zero = |number| sass.source(number).is_some_and(|source| source.register() == Some(sass::ZERO_REGISTER));
+    // A not-a-number would become the one that arithmetic makes, and zero would lose its sign.
+    let stays = |half: u32| half & 0x7fff <= 0x7c00 && half != 0x8000;
+    let number = sass.source(2).and_then(|source| source.immediate());
+    let is_changed = [Aspect::Flush, Aspect::Saturate, Aspect::Relu].into_iter().any(|aspect| sass.has(aspect));
+    !is_changed
+        && !is_brain(sass)
+        && sass.text(Aspect::ResultType) != ".F32"
+        && is_zero(0)
+        && is_zero(1)
+        && number.is_some_and(|bits| stays(bits & 0xffff) && stays(bits >> 16))
 }

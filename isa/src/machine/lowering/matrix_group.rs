@@ -59,11 +59,10 @@ impl Pending {
         Ok(())
     }
 
-    /// `WARPGROUP`: products have their values when they issue, so that an arrival before them is nothing.
+    /// `WARPGROUP`: an arrival before products waits for the other warps, too: products begin when all four have come to them.
     pub(super) fn group_of_warps(&mut self, sass: &sass::Instruction) -> Lowered<()> {
         let groups = match sass.text(Aspect::Mode) {
-            ".ARRIVE" => return Ok(()),
-            ".WAIT" => u32::MAX,
+            ".ARRIVE" | ".WAIT" => u32::MAX,
             _ if !sass.has(Aspect::Comparison) => return Err("a wait for all but some groups of products".to_owned()),
             _ => sass.source(0).and_then(|source| source.immediate()).ok_or(NO_SUCH_OPERAND)?,
         };

@@ -141,24 +141,19 @@ impl Pending {
             }
             _ => {}
         }
-        form.data_type = match sass.text(Aspect::Type) {
-            "" => AtomicType::U32,
-            ".S32" => AtomicType::S32,
-            ".64" => AtomicType::U64,
-            ".F32.FTZ.RN" => AtomicType::F32,
-            ".F16x2.RN" => AtomicType::F16x2,
-            ".S64" => AtomicType::S64,
-            ".F64.RN" => AtomicType::F64,
-            ".BF16x2.RN" => AtomicType::Bf16x2,
-            other => return Err(format!("an atomic of the type {other}")),
-        };
+        (form.data_type, form.elements) = atomic_type(sass)?;
         form.operation = atomic_operation(sass)?;
         if matches!(form.operation, AtomicOperation::Barrier(_)) {
             form.data_type = AtomicType::U64;
         }
-        let is_wide = matches!(form.data_type, AtomicType::U64 | AtomicType::S64 | AtomicType::F64);
-        form.element_bytes = if is_wide { 8 } else { 4 };
-        form.wide[0] = is_wide;
+        // Registers of an element.
+        let each: u8 = match form.data_type {
+            AtomicType::U64 | AtomicType::S64 | AtomicType::F64 | AtomicType::B128 => 2,
+            _ => 1,
+        };
+        form.element_bytes = 4 * each;
+        form.wide = [each == 2; 4];
+        let elements = form.elements;
         let register = |number: usize| sass.source(number).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND);
         if form.operation == AtomicOperation::CompareAndSwap {
             form.has_replacement = true;
@@ -166,7 +161,11 @@ impl Pending {
             if sass.text(Aspect::Operation).starts_with(".CAST") {
                 form.result = AtomicResult::Success;
             }
-            self.instruction.sources[2] = operands.register(register(1)?);
+            let first = register(1)?;
+            for element in 0..elements {
+                self.instruction.sources[usize::from(1 + elements + element)] =
+                    operands.following(first, each * element);
+            }
         }
         self.instruction.sources[1] = match sass.text(Aspect::Operation) {
             // Each lane counts as one.
@@ -178,7 +177,13 @@ impl Pending {
             }
             _ => operands.register(register(0)?),
         };
-        self.instruction.destinations[0] = operands.written(sass.destination(0));
+        for element in 1..elements {
+            self.instruction.sources[usize::from(1 + element)] = operands.following(register(0)?, each * element);
+        }
+        for element in 0..elements {
+            self.instruction.destinations[usize::from(element)] =
+                operands.written_following(sass.destination(0), each * element);
+        }
         Ok(())
     }
 
@@ -261,6 +266,28 @@ pub(super) fn size_of(sass: &sass::Instruction) -> (u8, u8, bool) {
         ".128" | ".U.128" => (4, 4, false),
         _ => (4, 1, false),
     }
+}
+
+/// The type of an atomic or a reduction, and how many elements of it there are.
+fn atomic_type(sass: &sass::Instruction) -> Lowered<(AtomicType, u8)> {
+    Ok(match sass.text(Aspect::Type) {
+        "" => (AtomicType::U32, 1),
+        ".S32" => (AtomicType::S32, 1),
+        ".64" => (AtomicType::U64, 1),
+        ".S64" => (AtomicType::S64, 1),
+        ".128" => (AtomicType::B128, 2),
+        ".F64.RN" => (AtomicType::F64, 1),
+        ".F32.FTZ.RN" => (AtomicType::F32, 1),
+        ".F32x2.FTZ.RN" => (AtomicType::F32, 2),
+        ".F32x4.FTZ.RN" => (AtomicType::F32, 4),
+        ".F16x2.RN" => (AtomicType::F16x2, 1),
+        ".F16x4.RN" => (AtomicType::F16x2, 2),
+        ".F16x8.RN" => (AtomicType::F16x2, 4),
+        ".BF16x2.RN" => (AtomicType::Bf16x2, 1),
+        ".BF16x4.RN" => (AtomicType::Bf16x2, 2),
+        ".BF16x8.RN" => (AtomicType::Bf16x2, 4),
+        other => return Err(format!("an atomic of the type {other}")),
+    })
 }
 
 /// The operation of an atomic or a reduction.

@@ -260,6 +260,11 @@ fn instructions(
             timing.latency = LatencyClass::Predicate;
         }
         timing.dependencies = operands.dependencies(&uses);
+        if let Some(range) = uses.uniform_writes.first() {
+            (pending.instruction.uniform.row, pending.instruction.uniform.rows) =
+                (operands.uniform_row(range.first), range.count);
+        }
+        pending.instruction.uniform.predicates = uses.uniform_predicate_writes;
         timings.push(timing);
         instructions.push(pending.instruction);
     }
@@ -375,7 +380,7 @@ impl Pending {
         let mut pending = Pending::plain(cost::of(sass));
         let (guard, is_inverted) = sass.guard();
         let slot = if sass.encoding().has_uniform_guard() {
-            operands::uniform_predicate(guard)
+            operand::uniform_predicate(guard)
         } else {
             operands::predicate(guard)
         };

@@ -5,15 +5,15 @@ use crate::interpreter::matrix::place_table;
 use crate::lanes::LANES;
 use crate::machine::code::{LaunchWord, MachineCode, ParameterBase};
 use crate::matrix::{Generation, MatrixForm};
-use crate::operation::operand::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::operation::operand::{
+    FIRST_PREDICATE, FIRST_ROW, PREDICATES, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE, uniform_predicate,
+};
 use crate::program::timing::{ConstantLine, Dependencies};
 use crate::sass::{self, Location, Opcode, PredicateOperand, RegisterOperand, SourceOperand, Uses};
 use std::collections::BTreeMap;
 
 /// Instructions of a kernel from which on it is not worth while to find out which registers are written before they are read.
 const LONG: usize = 2049;
-/// Predicates of a thread, and of the uniform datapath, without the one that is true.
-const PREDICATES: u8 = 7;
 /// Registers of the uniform datapath, without the one that is zero.
 const UNIFORM_REGISTERS: u16 = 63;
 /// The register that is zero.
@@ -438,11 +438,6 @@ pub(super) fn sign_of(source: SourceOperand, number: usize) -> u8 {
 /// The slot of a predicate that is read.
 pub(super) fn predicate(number: u8) -> u8 {
     if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + number }
-}
-
-/// The slot of a uniform predicate that is read.
-pub(super) const fn uniform_predicate(number: u8) -> u8 {
-    if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + PREDICATES + number }
 }
 
 /// A predicate that is read; PT where there is none.

@@ -481,6 +481,21 @@ fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 90, code!("warps", 90), 24);
 }
 
+/// Reductions by groups of lanes that name different masks, and bulk copies by many lanes, which code makes one after the other by registers that
+/// the warp has once.
+#[test]
+fn lanes_that_do_by_themselves_what_a_warp_does() {
+    compare(source!("parts_of_warps"), 80, code!("parts_of_warps", 80), 24);
+    compare(source!("parts_of_warps"), 90, code!("parts_of_warps", 90), 24);
+    compare(source!("copies_by_lanes"), 90, code!("copies_by_lanes", 90), 24);
+}
+
+/// Vectors of floats, and values of sixteen bytes.
+#[test]
+fn atomics_of_sixteen_bytes() {
+    compare(source!("wide_atomics"), 90, code!("wide_atomics", 90), 3);
+}
+
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
 #[test]
 fn references_to_textures_and_surfaces() {

@@ -11,13 +11,17 @@ const THREADS: u32 = 32;
 /// Bytes between the places of variables. The kernels write in front of the first.
 const PLACE: usize = 0x1000;
 
-const KERNELS: [&[u8]; 2] = [
+const KERNELS: [&[u8]; 4] = [
     include_bytes!("../../machine/pieces_kernels.sm_70.cubin"),
     include_bytes!("../../machine/pieces_kernels.sm_75.cubin"),
+    include_bytes!("../../machine/pieces_kernels.sm_80.cubin"),
+    include_bytes!("../../machine/pieces_kernels.sm_90.cubin"),
 ];
-const FUNCTIONS: [&[u8]; 2] = [
+const FUNCTIONS: [&[u8]; 4] = [
     include_bytes!("../../machine/pieces_functions.sm_70.cubin"),
     include_bytes!("../../machine/pieces_functions.sm_75.cubin"),
+    include_bytes!("../../machine/pieces_functions.sm_80.cubin"),
+    include_bytes!("../../machine/pieces_functions.sm_90.cubin"),
 ];
 
 fn module(images: &[&[u8]]) -> Result<MachineModule, MachineError> {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Barrier {
     arrived: u32,
-    waiting: bool,
+    /// Threads among them that wait.
+    waiting: u32,
     expected: Option<u32>,
     population: u32,
     kind: Option<BarrierKind>,
@@ -104,10 +105,10 @@ impl CtaSlot {
     pub fn arrive(&mut self, arrival: &BarrierArrival) -> Option<Completion> {
         let barrier = &mut self.barriers[usize::from(arrival.barrier) % BARRIERS];
         barrier.arrived += arrival.mask.count_ones();
-        barrier.waiting |= arrival.kind != BarrierKind::Arrive;
         barrier.expected = arrival.threads;
         barrier.population += (arrival.predicate & arrival.mask).count_ones();
         if arrival.kind != BarrierKind::Arrive {
+            barrier.waiting += arrival.mask.count_ones();
             barrier.kind = Some(arrival.kind);
         }
         self.complete(arrival.barrier)
@@ -130,7 +131,7 @@ impl CtaSlot {
     /// The next barrier from `first` on at which threads wait and whose last thread has arrived.
     pub fn next_completion(&mut self, first: u8) -> Option<Completion> {
         (first..BARRIERS as u8).find_map(|barrier| {
-            let waits = self.barriers[usize::from(barrier)].waiting;
+            let waits = self.barriers[usize::from(barrier)].waiting > 0;
             waits.then(|| self.complete(barrier)).flatten()
         })
     }
@@ -138,9 +139,10 @@ impl CtaSlot {
     fn complete(&mut self, barrier: u8) -> Option<Completion> {
         let (live_threads, running_warps) = (self.live_threads, self.running_warps);
         let state = &mut self.barriers[usize::from(barrier) % BARRIERS];
-        // A count names whole warps; the last warp of a CTA may be smaller.
-        let expected = state.expected.map_or(live_threads, |threads| threads.min(live_threads));
-        if state.arrived < expected {
+        // A count may be larger than the threads that are left: warps that do not wait arrive several times. It names whole warps, and the last
+        // warp of a CTA may be smaller: where all threads wait, nobody else can come.
+        let all_wait = state.waiting > 0 && state.waiting >= live_threads;
+        if state.arrived < state.expected.unwrap_or(live_threads) && !all_wait {
             return None;
         }
         let reduction = match state.kind {
@@ -152,7 +154,7 @@ impl CtaSlot {
         // Threads of a warp may have ended, and a warp that does not wait may have ended since it arrived.
         let arrived_warps = state.arrived.div_ceil(32).max(running_warps);
         // Arrivals that nobody waits for may be left over when a kernel ends.
-        let wanted_warps = state.expected.filter(|_| state.waiting).map_or(0, |threads| threads.div_ceil(32));
+        let wanted_warps = state.expected.filter(|_| state.waiting > 0).map_or(0, |threads| threads.div_ceil(32));
         let Barrier { until, .. } = std::mem::take(state);
         Some(Completion { barrier, reduction, until, missing_warps: wanted_warps.saturating_sub(arrived_warps) })
     }
@@ -235,6 +237,17 @@ mod tests {
         assert_eq!(missing(&mut shorter, 64, 0x0fff_ffff), None);
         assert_eq!(missing(&mut shorter, 64, 0xffff), Some(0));
         assert_eq!(missing(&mut cta(32), 96, u32::MAX), Some(2), "such warps have never been there");
+    }
+
+    /// As at the end of FlashAttention-3's kernel: of two warps, one announces itself and then waits, for three arrivals.
+    #[test]
+    fn a_warp_may_arrive_more_than_once() {
+        let mut cta = cta(64);
+        let counted = |kind| arrival(kind, Some(96), u32::MAX, 0);
+        assert_eq!(cta.arrive(&counted(BarrierKind::Arrive)), None);
+        assert_eq!(cta.arrive(&counted(BarrierKind::Sync)), None, "the other warp has not come");
+        let completion = cta.arrive(&counted(BarrierKind::Arrive)).expect("the third arrival");
+        assert_eq!(completion.missing_warps, 0);
     }
 
     #[test]
