@@ -35,9 +35,6 @@ pub(crate) enum Kind {
     Store,
     /// Atomic or reduction.
     Atomic,
-    /// Machine code: lanes of different masks part before they wait for each other (`WARPSYNC.EXCLUSIVE` and
-    /// `.COLLECTIVE`).
-    WarpBarrierApart,
     /// A store or a reduction in shared memory of the cluster, which tells a barrier there of its bytes. The lower half of the first source is
     /// the address, the upper one the barrier's, to which the immediate is added.
     AndTell,
@@ -77,6 +74,9 @@ pub(crate) enum Kind {
     Collective,
     /// Waits until the lanes of a mask are together.
     WarpBarrier,
+    /// Machine code: lanes of different masks part before they wait for each other (`WARPSYNC.EXCLUSIVE` and
+    /// `.COLLECTIVE`).
+    WarpBarrierApart,
     /// Sleeps.
     Sleep,
     /// Copies from device to shared memory.

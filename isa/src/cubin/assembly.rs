@@ -140,14 +140,15 @@ fn function<'data>(
         let what = format!("{bytes} bytes in a section of type {kind:#x}, expected whole instructions of 16 in type 1");
         return Err(error(what));
     }
-    let symbol = match section.info & ((1 << SYMBOL_BITS) - 1) {
+    let named = section.info & ((1 << SYMBOL_BITS) - 1);
+    let symbol = match named {
         // cuBLASLt's generator of code for Hopper (`nvjet`) leaves the number out.
         0 => file.symbols.iter().position(|symbol| begins(symbol, index)),
         number => Some(file.symbol(number, section.name, 0)?).filter(|&symbol| begins(&file.symbols[symbol], index)),
     };
     let Some(symbol) = symbol else {
-        let named = file.symbols.get((section.info & ((1 << SYMBOL_BITS) - 1)) as usize);
-        let (symbol, kind) = named.map_or(("", SymbolKind::Unspecified), |symbol| (symbol.name, symbol.kind));
+        let symbol = file.symbols.get(named as usize);
+        let (symbol, kind) = symbol.map_or(("", SymbolKind::Unspecified), |symbol| (symbol.name, symbol.kind));
         return Err(error(format!("the symbol {symbol:?}, {kind:?}, expected a function that begins this section")));
     };
     let it = file.symbols[symbol];

@@ -8,7 +8,6 @@ use crate::execution::{AtomicOperation, AtomicType, BarrierOperation as B, Cache
 use crate::interpreter::access::asynchronous::PendingCount;
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
-use crate::interpreter::movement::Pack;
 use crate::liveness::Width;
 use crate::operation::{ALL_COPIES, Kind, MemoryForm, barrier_test};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
@@ -150,16 +149,8 @@ impl Decoder<'_> {
         }
         let (to, barrier) = (self.operand(instruction, 0)?, self.operand(instruction, 2)?);
         let ((to, offset), (barrier, barrier_offset)) = (self.shared_word(to)?, self.shared_word(barrier)?);
-        let both = self.new_register(Width::Two);
-        self.start(instruction.span, (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1));
-        let last = self.last();
-        last.sources[..2].copy_from_slice(&[to, barrier]);
-        last.destinations[0] = Slot::Register(both);
-        last.instruction.functions = functions::<Pack>();
-        last.instruction.memory.elements = 2;
-        last.instruction.memory.wide[0] = true;
-        last.instruction.immediate = 32;
-        self.store(instruction, form, (Slot::Register(both), false, i64::from(offset)), value, data_type)?;
+        let both = self.pack_pair(instruction.span, [to, barrier], Width::Two);
+        self.store(instruction, form, (both, false, i64::from(offset)), value, data_type)?;
         let last = self.last();
         last.cost = access(true, false);
         last.instruction.kind = Kind::AndTell;

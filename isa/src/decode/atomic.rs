@@ -223,22 +223,29 @@ impl Decoder<'_> {
             return Ok(slots);
         }
         for (slot, pair) in slots.iter_mut().zip(values.chunks(2)) {
-            let mut sources = [Slot::None; 5];
-            for (source, part) in sources.iter_mut().zip(pair) {
+            let mut parts = [Slot::None; 2];
+            for (source, part) in parts.iter_mut().zip(pair) {
                 self.check_value(part, data_type)?;
                 *source = self.source(part, data_type)?;
             }
-            let register = self.new_register(Width::One);
-            self.start(operand.span, (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1));
-            let last = self.last();
-            last.sources = sources;
-            last.destinations[0] = Slot::Register(register);
-            last.instruction.functions = functions::<Pack>();
-            last.instruction.memory.elements = 2;
-            last.instruction.immediate = 16;
-            *slot = Slot::Register(register);
+            *slot = self.pack_pair(operand.span, parts, Width::One);
         }
         Ok(slots)
+    }
+
+    /// Two halves into a new register of this width, 32 bits or 64.
+    pub(super) fn pack_pair(&mut self, span: Span, halves: [Slot; 2], width: Width) -> Slot {
+        let register = Slot::Register(self.new_register(width));
+        let is_wide = width == Width::Two;
+        self.start(span, (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1));
+        let last = self.last();
+        last.sources[..2].copy_from_slice(&halves);
+        last.destinations[0] = register;
+        last.instruction.functions = functions::<Pack>();
+        last.instruction.memory.elements = 2;
+        last.instruction.memory.wide[0] = is_wide;
+        last.instruction.immediate = if is_wide { 32 } else { 16 };
+        register
     }
 
     /// The two halves of a register into registers of their own.

@@ -282,7 +282,7 @@ impl<'a> Linker<'a> {
             | Kind::InstructionFunctionLow32 => (Field::new(32, 32), 0),
             Kind::InstructionHigh32 | Kind::InstructionFunctionHigh32 => (Field::new(32, 32), 32),
             Kind::Instruction47 => (Field::new(34, 47), 2),
-            Kind::InstructionSplit55 => (SPLIT_HIGH, 10),
+            Kind::InstructionSplit55 => (SPLIT_HIGH, 2),
             Kind::InstructionConstant19 => (Field::new(40, 14), 2),
             Kind::InstructionConstant21 => (Field::new(38, 16), 0),
             Kind::InstructionSlot14 => (Field::new(40, 14), 2),
@@ -290,10 +290,18 @@ impl<'a> Linker<'a> {
             Kind::Instruction24 => (Field::new(40, 24), 0),
             _ => return Err(refusal()),
         };
-        let place = |value: u64| (word & !field.mask()) | (u128::from(value) << field.low & field.mask());
-        let before = ((word & field.mask()) >> field.low) as u64;
-        let low = if relocation.kind == Kind::InstructionSplit55 { Word(word).field(SPLIT_LOW) << 2 } else { 0 };
-        let addend = relocation.addend.unwrap_or((before << shift | low) as i64);
+        // Lower bits that lie apart.
+        let low = (relocation.kind == Kind::InstructionSplit55).then_some(SPLIT_LOW);
+        let low_bits = low.map_or(0, |low| low.width);
+        let place = |value: u64| {
+            let put = |word: u128, field: Field, value: u64| {
+                (word & !field.mask()) | (u128::from(value) << field.low & field.mask())
+            };
+            let placed = put(word, field, value >> low_bits);
+            low.map_or(placed, |low| put(placed, low, value))
+        };
+        let before = low.map_or_else(|| Word(word).field(field), |low| Word(word).fields(low, field));
+        let addend = relocation.addend.unwrap_or((before << shift) as i64);
         let is_part = shift == 32 || matches!(relocation.kind, Kind::InstructionLow32 | Kind::InstructionFunctionLow32);
         if is_part && relocation.addend.is_none() && before != 0 {
             // Half of an addend: the other half is elsewhere.
@@ -319,16 +327,12 @@ impl<'a> Linker<'a> {
             }
             kind => {
                 match self.kernel(kind, relocation.symbol).map_or_else(|| self.value(relocation.symbol, addend), Ok) {
-                    Ok(value) if kind == Kind::InstructionSplit55 => {
-                        let word = place(value >> shift) & !SPLIT_LOW.mask();
-                        return Ok(word | u128::from(value >> 2) << SPLIT_LOW.low & SPLIT_LOW.mask());
-                    }
                     Ok(value) => Some(value >> shift),
                     Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
                 }
             }
         };
-        let value = value.filter(|value| is_part || value >> field.width == 0).ok_or_else(refusal)?;
+        let value = value.filter(|value| is_part || value >> (field.width + low_bits) == 0).ok_or_else(refusal)?;
         Ok(place(value))
     }
 

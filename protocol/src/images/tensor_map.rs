@@ -541,15 +541,19 @@ mod tests {
         }
     }
 
+    /// The map with these words, each with its place; the others are zero.
+    fn of_words(words: &[(usize, u32)]) -> Option<TensorMap> {
+        let mut bytes = [0; TENSOR_MAP_READ];
+        for (at, word) in words {
+            bytes[*at..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        TensorMap::decode(&bytes)
+    }
+
     /// A map that cuBLASLt 13.2 made for a product of halves: 128 by 128 elements, in boxes of 64 by 16.
     #[test]
     fn a_map_of_cublas_is_read() {
-        let mut bytes = [0; TENSOR_MAP_READ];
-        for (at, word) in
-            [(4, 0x7000), (8, 0x46322), (0xc, 16), (0x20, 127), (0x24, 127), (0x34, 63 << 24), (0x38, 15u32)]
-        {
-            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
-        }
+        let words = [(4, 0x7000), (8, 0x46322), (0xc, 16), (0x20, 127), (0x24, 127), (0x34, 63 << 24), (0x38, 15)];
         let expected = TensorMap {
             address: 0x7000_0000_0000,
             element: ElementType::F16,
@@ -561,18 +565,14 @@ mod tests {
             fills_with_nan: false,
             ..map()
         };
-        assert_eq!(TensorMap::decode(&bytes), Some(expected));
+        assert_eq!(of_words(&words), Some(expected));
     }
 
     /// A map that cuDNN of CUDA 13.2 made for a convolution by one pixel in steps of two, of an image of 14 by 14 pixels with 256 channels.
     #[test]
     fn a_map_of_cudnn_is_read() {
-        let mut bytes = [0; TENSOR_MAP_READ];
         let words = [(4, 0x7000), (8, 0x563c3), (0xc, 0x40), (0x10, 0x380), (0x14, 0x3100), (0x18, 0x3100)];
-        let further = [(0x20, 255), (0x24, 13), (0x28, 13), (0x34, 0x1f00_0048), (0x3c, 63u32)];
-        for (at, word) in words.into_iter().chain(further) {
-            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
-        }
+        let further = [(0x20, 255), (0x24, 13), (0x28, 13), (0x34, 0x1f00_0048), (0x3c, 63)];
         let expected = TensorMap {
             address: 0x7000_0000_0000,
             element: ElementType::Tf32,
@@ -585,7 +585,7 @@ mod tests {
             convolution: Some(Convolution { lower_corner: [0; 3], upper_corner: [0; 3], channels: 32, pixels: 64 }),
             ..map()
         };
-        assert_eq!(TensorMap::decode(&bytes), Some(expected));
+        assert_eq!(of_words(&[&words[..], &further].concat()), Some(expected));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Copies from device to shared memory (`cp.async`), and waiting at `mbarrier` objects.
 
 use super::elements::gather;
-use super::memory::{describe, finish, problem, read_addresses};
+use super::memory::{describe, finish, of_other_ctas, problem, read_addresses};
 use crate::cluster::{OFFSET_BITS, rank_of};
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Effect, LaneValues, MemoryAccess,
     MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
-use crate::interpreter::registers::{Lane, cluster};
+use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
 use crate::mbarrier;
 use crate::operation::{Instruction, Kind, MemoryForm, barrier_test};
@@ -131,14 +131,12 @@ pub(in crate::interpreter) fn access_and_tell(
     };
     access.addresses = both.map(|both| u64::from((both as u32).wrapping_add(instruction.offset as u32)));
     let barriers = both.map(|both| ((both >> 32) as u32).wrapping_add(instruction.immediate));
-    let rank = |lane: usize| rank_of(access.addresses[lane]);
-    if let Some(lane) = lanes(mask).find(|&lane| rank_of(barriers[lane].into()) != rank(lane)) {
+    if let Some(lane) = lanes(mask).find(|&lane| rank_of(barriers[lane].into()) != rank_of(access.addresses[lane])) {
         let cause =
             FaultCause::Unsupported("an access that tells a barrier of another CTA than its place's".to_owned());
         return Effect::Fault { lane: lane as u8, cause };
     }
-    let own = warp.registers.cluster[cluster::RANK];
-    let own = lanes(mask).filter(|&lane| rank(lane) == own).fold(0, |own, lane: usize| own | 1 << lane);
+    let own = mask & !of_other_ctas(&warp.registers, access);
     let values = &mut context.values;
     let operands = if form.is_reduction { &mut values.operands } else { &mut values.accessed };
     gather(instruction, &warp.registers, constants, 1, operands);

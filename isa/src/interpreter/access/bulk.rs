@@ -199,11 +199,11 @@ impl Copy<'_> {
         if let Some(element) = shape.element {
             function.data_type = atomic_type(element);
         }
-        // Which CTAs of the cluster the bytes go to, a bit for each rank.
-        let own = 1 << (self.warp.registers.cluster[cluster::RANK] % 16);
         if matches!(self.form.operation, O::Load | O::Send | O::SendReduce) {
             self.check_barrier(context)?;
         }
+        // Which CTAs of the cluster the bytes go to, a bit for each rank.
+        let own = 1 << (self.warp.registers.cluster[cluster::RANK] % 16);
         let ranks = match self.form.operation {
             O::Load if self.form.is_multicast => self.request.ctas,
             O::Load | O::Send | O::SendReduce => 1 << (rank_of(self.request.shared.into()) % 16),

@@ -140,7 +140,7 @@ fn describe_generic(access: &mut MemoryAccess) -> u32 {
 }
 
 /// The lanes of an access to shared memory whose places are those of other CTAs of the cluster.
-fn of_other_ctas(registers: &Registers, access: &MemoryAccess) -> u32 {
+pub(super) fn of_other_ctas(registers: &Registers, access: &MemoryAccess) -> u32 {
     let own = registers.cluster[cluster::RANK];
     lanes(access.mask).filter(|&lane| rank_of(access.addresses[lane]) != own).fold(0, |others, lane| others | 1 << lane)
 }

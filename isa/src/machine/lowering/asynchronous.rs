@@ -1,6 +1,6 @@
 //! Copies from device to shared memory that go on while the warp does: `LDGSTS`, and what waits for it.
 
-use super::memory::{atomic_operation, size_of};
+use super::memory::{atomic_operation, atomic_type, size_of};
 use super::operands::{Operands, predicate_destination};
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
@@ -68,11 +68,7 @@ impl Pending {
         let (mut operation, mut data_type) = (AtomicOperation::Add, AtomicType::U32);
         if is_reduction {
             operation = atomic_operation(sass)?;
-            data_type = match sass.text(Aspect::Type) {
-                ".S32" => AtomicType::S32,
-                ".64" => AtomicType::U64,
-                _ => AtomicType::U32,
-            };
+            (data_type, _) = atomic_type(sass)?;
             element_bytes = data_type.bytes();
         }
         self.instruction.kind = Kind::AndTell;

@@ -269,7 +269,7 @@ pub(super) fn size_of(sass: &sass::Instruction) -> (u8, u8, bool) {
 }
 
 /// The type of an atomic or a reduction, and how many elements of it there are.
-fn atomic_type(sass: &sass::Instruction) -> Lowered<(AtomicType, u8)> {
+pub(super) fn atomic_type(sass: &sass::Instruction) -> Lowered<(AtomicType, u8)> {
     Ok(match sass.text(Aspect::Type) {
         "" => (AtomicType::U32, 1),
         ".S32" => (AtomicType::S32, 1),
