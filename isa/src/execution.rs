@@ -1,5 +1,6 @@
 //! The interface between an SM and the instruction semantics: the questions of a step to memory, and its messages to the SM.
 
+pub use crate::interpreter::ProductReads;
 use crate::lanes::LANES;
 pub use crate::mbarrier::BarrierOperation;
 pub use crate::system_call::{MOST_ARGUMENTS, Passed, SystemCall};
@@ -434,7 +435,7 @@ pub enum Effect {
     /// many nanoseconds before it looks again.
     Suspended(u32),
     /// Bytes were copied from device to shared memory (`cp.async`): the access is the read, which nothing in the warp waits for
-    /// before [`Effect::CopyWait`].
+    /// before [`Effect::CopyWait`]. The addresses in shared memory, where all lanes of the step write, are the values' operands.
     Copy,
     /// The copies since the last commit are a group (`cp.async.commit_group`).
     CopyCommit,
@@ -462,6 +463,8 @@ pub enum Effect {
         passes: u8,
         /// It ends a group of products, as [`Effect::ProductCommit`] does.
         ends_group: bool,
+        /// What it reads of shared memory.
+        reads: ProductReads,
     },
     /// The products since the last commit are a group (`wgmma.commit_group`).
     ProductCommit,

@@ -4,7 +4,10 @@
 //! part of A or B is what lies together in memory, so that it takes few wide loads (V100 does the same), and the accumulators have
 //! the layout of `mma`, tile by tile, whatever their order in memory.
 
+mod sparse;
+
 use crate::lanes::LANES;
+pub(crate) use sparse::SparseRows;
 
 /// The type of a matrix element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ pub(crate) enum Family {
     Mma,
     /// `mma.m8n8k4` of half precision: each of the four quad pairs (lanes 4 q to 4 q + 3 and 16 more) has matrices of its own.
     QuadPairs,
-    /// `mma.sp`: as `mma`, but half of A's elements are zero, and only the others are stored; see [`MatrixForm::sparse_columns`].
+    /// `mma.sp`: as `mma`, but half of A's elements are zero, and only the others are stored; see [`SparseRows`].
     Sparse,
 }
 
@@ -264,53 +267,17 @@ impl MatrixForm {
         (number / length, number % length)
     }
 
-    /// Lanes of four neighbours whose registers tell where the elements of a sparse A belong: four bits for each four elements of a row
-    /// that the two of them stored here are of; for each two of tf32, for each eight with four of 4 bits.
-    pub fn metadata_lanes(&self) -> u32 {
-        let (rows, nibbles) = (2, self.k / self.nibble_columns());
-        rows * nibbles / 8
+    /// The rows of a sparse A.
+    pub fn sparse_rows(&self) -> SparseRows {
+        SparseRows { element: self.a, depth: self.k }
     }
 
-    /// Columns of a sparse A that four bits of metadata are about.
-    fn nibble_columns(&self) -> u32 {
-        match self.a.bits() {
-            4 => 8,
-            32 => 2,
-            _ => 4,
-        }
-    }
-
-    /// The column of each stored element of a sparse A, row by row, from the metadata of the warp's lanes and the selector, which says
-    /// which lanes of four neighbours have it (PTX ISA, "Sparse matrix storage" and the figures of metadata for each shape).
-    ///
-    /// Lane 4 r and those behind it have the metadata of rows r and r + 8. Types of 16 and 32 bits: the lower half of a word is of row r,
-    /// the upper half of row r + 8, and the next lane has the next columns. Types of 8 and 4 bits: a word is of one row, and the next lane
-    /// has the other row. Own finding: the code that ptxas makes of sparse products that sm_90 does not have, out of those that it has, moves
-    /// metadata between these layouts.
+    /// The column of each stored element of a sparse A, row by row.
     pub fn sparse_columns(&self, metadata: &[u32; LANES], selector: u32) -> Vec<u32> {
         let (rows, stored) = self.stored_size(Part::A);
-        let per_nibble = self.nibble_columns() / 2;
-        let column = |row: u32, place: u32| {
-            let (nibble, within) = (place / per_nibble, place % per_nibble);
-            let (lane, shift) = if self.a.bits() >= 16 {
-                (nibble / 4, 16 * (row / 8) + 4 * (nibble % 4))
-            } else {
-                (2 * (nibble / 8) + row / 8, 4 * (nibble % 8))
-            };
-            let lane = 4 * (row % 8) + selector * self.metadata_lanes() + lane;
-            let bits = metadata[lane as usize % LANES] >> shift;
-            // Indices have two bits. Those of tf32 count halves, those of 4 bits pairs.
-            nibble * self.nibble_columns()
-                + match self.a.bits() {
-                    4 => 2 * (bits >> (2 * (within / 2)) & 3) + within % 2,
-                    32 => bits >> 1 & 1,
-                    _ => bits >> (2 * within) & 3,
-                }
-        };
-        (0..rows)
-            .flat_map(|row| (0..stored).map(move |place| (row, place)))
-            .map(|(row, place)| column(row, place))
-            .collect()
+        let places = (0..rows).flat_map(|row| (0..stored).map(move |place| (row, place)));
+        let sparse = self.sparse_rows();
+        places.map(|(row, place)| sparse.column(metadata, selector, row as usize, place as usize) as u32).collect()
     }
 
     fn quad_pair_position(&self, part: Part, lane: u32, index: u32) -> (u32, u32) {
@@ -442,8 +409,8 @@ mod tests {
     fn metadata_names_columns() {
         for (element, sizes) in SPARSE {
             for form in sizes.iter().map(|sizes| form(Family::Sparse, element, *sizes, [false, true])) {
-                let lanes = form.metadata_lanes();
-                let per_chunk = form.nibble_columns() / 2;
+                let lanes = form.sparse_rows().metadata_lanes();
+                let per_chunk = form.sparse_rows().nibble_columns() / 2;
                 for selector in 0..4 / lanes {
                     let all = |nibbles: u32| {
                         std::array::from_fn(|lane| if lane as u32 % 4 / lanes == selector { nibbles } else { !nibbles })

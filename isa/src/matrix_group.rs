@@ -3,7 +3,7 @@
 //! D has 64 rows, of which each warp has 16. B, and A unless registers have it, are in shared memory, as descriptors say.
 
 use crate::lanes::LANES;
-use crate::matrix::Element;
+use crate::matrix::{Element, SparseRows};
 
 /// Rows of the result that one warp computes.
 pub(crate) const WARP_ROWS: usize = 16;
@@ -11,10 +11,12 @@ pub(crate) const WARP_ROWS: usize = 16;
 pub(crate) const GROUP_WARPS: u32 = 4;
 /// Most columns of the result.
 pub(crate) const MOST_COLUMNS: u32 = 256;
-/// Bytes of a row of A, and of a column of B.
+/// Bytes of a row of A, of a sparse one those that are stored. A column of B has as many, or twice as many with a sparse A.
 pub(crate) const DEPTH_BYTES: u32 = 32;
-/// Most elements of a row of A.
-pub(crate) const MOST_DEPTH: usize = 32;
+/// Most stored elements of a row of A.
+pub(crate) const MOST_STORED: usize = 32;
+/// Most elements of a column of B.
+pub(crate) const MOST_DEPTH: usize = 2 * MOST_STORED;
 
 /// A form of a group's product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(crate) struct GroupForm {
     pub saturates: bool,
     /// Machine code: the product is the last of its group.
     pub ends_group: bool,
+    /// A is sparse, and which lanes of four neighbours have its metadata; see [`SparseRows`].
+    pub selector: Option<u8>,
 }
 
 impl GroupForm {
@@ -56,6 +60,7 @@ impl GroupForm {
             | (self.d as u32) << 8
             | ((self.columns / 8).saturating_sub(1) % 32) << 12
             | flags << 17
+            | self.selector.map_or(0, |selector| 1 << 24 | u32::from(selector) << 25)
     }
 
     /// Reads a word that [`GroupForm::pack`] made.
@@ -72,7 +77,28 @@ impl GroupForm {
             transposes: [flag(3), flag(4)],
             saturates: flag(5),
             ends_group: flag(6),
+            selector: flag(7).then_some((word >> 25 & 3) as u8),
         }
+    }
+
+    /// Elements of a row of A that are stored.
+    pub fn stored(&self) -> u32 {
+        DEPTH_BYTES * 8 / if self.a == Element::Bits { 1 } else { self.a.bits() }
+    }
+
+    /// Elements of a column of B.
+    pub fn depth(&self) -> u32 {
+        if self.selector.is_some() { 2 * self.stored() } else { self.stored() }
+    }
+
+    /// The warp's rows of a sparse A.
+    pub fn sparse_rows(&self) -> SparseRows {
+        SparseRows { element: self.a, depth: self.depth() }
+    }
+
+    /// Whether as many lanes of four neighbours as the metadata take are there from the selector on (PTX ISA, "Sparsity selector").
+    pub fn has_metadata(&self) -> bool {
+        self.selector.is_none_or(|selector| u32::from(selector) < 4 / self.sparse_rows().metadata_lanes())
     }
 
     /// Registers of a lane's part of the accumulator and of the result.
@@ -92,7 +118,7 @@ impl GroupForm {
         (lane / 4 + 8 * (register % 2), register / 2 * 4 * each + lane % 4 * each + part)
     }
 
-    /// Cycles that the product takes a sub-core's tensor cores: an estimate. The dense peak of H100 (NVIDIA H100 whitepaper) is 512
+    /// Cycles that the product takes a sub-core's tensor cores, one with a sparse A as one of its stored elements: an estimate. The dense peak of H100 (NVIDIA H100 whitepaper) is 512
     /// multiply-adds of halves a cycle and sub-core, half as many of tf32 and twice as many of bytes, so that 16 rows of the warp take half
     /// a cycle a column, whatever the type. Products of single bits are taken to go at the rate of their bytes.
     pub fn passes(&self) -> u8 {
@@ -118,6 +144,7 @@ mod tests {
                 transposes: [flag(3), flag(4)],
                 saturates: flag(5),
                 ends_group: flag(6),
+                selector: (number % 3 == 0).then_some((number % 4) as u8),
             };
             assert_eq!(GroupForm::unpack(form.pack()), form);
         }

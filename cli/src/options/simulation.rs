@@ -109,7 +109,7 @@ pub struct CodeOptions {
     /// first in PATH, or /usr/local/cuda/bin/ptxas]
     #[arg(long, value_name = "PATH")]
     pub ptxas: Option<PathBuf>,
-    /// Machine code: end a kernel that reads a register before its producer's latency has passed
+    /// End a kernel that uses shared memory before a copy or a product is done with it, or, in machine code, a register too early
     #[arg(long)]
     pub check_hazards: bool,
 }

@@ -281,7 +281,7 @@ impl Decoder<'_> {
         if is_sparse {
             sources.push(self.source(self.operand(instruction, 4)?, T::B32)?);
             let operand = self.operand(instruction, 5)?;
-            let groups = 4 / form.metadata_lanes();
+            let groups = 4 / form.sparse_rows().metadata_lanes();
             selector = match operand.kind {
                 OperandKind::Integer(selector) if selector < u64::from(groups) => selector as u8,
                 _ => {

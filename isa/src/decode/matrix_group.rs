@@ -4,7 +4,7 @@ use super::matrix::element_of;
 use super::{Decoded, Decoder, OperandList, Slot};
 use crate::liveness::Width;
 use crate::matrix::Element;
-use crate::matrix_group::{DEPTH_BYTES, GroupForm, MOST_COLUMNS};
+use crate::matrix_group::{GroupForm, MOST_COLUMNS};
 use crate::operation::Kind;
 use crate::program::timing::{CountClass, GROUP_PRODUCT, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
@@ -17,14 +17,13 @@ const TARGET: &str = "sm_90a";
 /// Bookkeeping that issues like a branch, and waits for no pipe.
 const BOOKKEEPING: super::timing::Cost = (Pipe::Branch, LatencyClass::Branch, CountClass::Other, 1);
 
-/// Whether products of these types have so many columns and this depth (PTX ISA, table of shapes of `wgmma`).
-fn has_shape(a: Element, [columns, depth]: [u32; 2]) -> bool {
-    let bits = if a == Element::Bits { 1 } else { a.bits() };
+/// Whether products of this type of A have so many columns (PTX ISA, table of shapes of `wgmma`).
+fn has_columns(a: Element, columns: u32) -> bool {
     let fits = match a {
         Element::S8 | Element::U8 | Element::Bits => columns.is_multiple_of(16) || matches!(columns, 8 | 24),
         _ => columns.is_multiple_of(8),
     };
-    fits && (8..=MOST_COLUMNS).contains(&columns) && depth * bits == DEPTH_BYTES * 8
+    fits && (8..=MOST_COLUMNS).contains(&columns)
 }
 
 /// Whether D may be of this type.
@@ -72,19 +71,20 @@ impl Decoder<'_> {
         Ok(true)
     }
 
-    /// `wgmma.mma_async`: D, A, B, whether the accumulator counts; then, by the types, the factors of A and B, 1 or -1, and for matrices of
+    /// `wgmma.mma_async`: D, A, B, of a sparse A its metadata and their lanes, whether the accumulator counts; then, by the types, the factors of A and B, 1 or -1, and for matrices of
     /// 16 bits whether they are transposed, A where it is in shared memory.
     fn group_product(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let shape = instruction.modifiers.iter().find_map(|modifier| modifier.group_shape());
         let elements: Option<Vec<Element>> = instruction.types.iter().map(|name| element_of(*name)).collect();
-        let (Some(shape @ [columns, _]), Some(&[d, a, b])) = (shape, elements.as_deref()) else { return Ok(false) };
+        let (Some([columns, depth]), Some(&[d, a, b])) = (shape, elements.as_deref()) else { return Ok(false) };
         let is_of_bits = a == Element::Bits;
         let counts_conjunctions = instruction.has(M::And) && instruction.has(M::Popc);
         let names_operation = instruction.has(M::And) || instruction.has(M::Popc);
         let saturates = instruction.has(M::Satfinite);
         let may_saturate = matches!(a, Element::S8 | Element::U8);
-        if instruction.has(M::Sp)
-            || !has_shape(a, shape)
+        let is_sparse = instruction.has(M::Sp);
+        if is_sparse && is_of_bits
+            || !has_columns(a, columns)
             || !alike(a, b)
             || !may_accumulate(a, d)
             || is_of_bits != counts_conjunctions
@@ -100,13 +100,16 @@ impl Decoder<'_> {
             Element::F16 | Element::Bf16 => 2 - usize::from(a_in_registers),
             _ => 0,
         };
-        let expected = 4 + factors + transpositions;
+        // A sparse A has its metadata, and which lanes have them, behind B.
+        let accumulates = if is_sparse { 5 } else { 3 };
+        let first_factor = accumulates + 1;
+        let expected = first_factor + factors + transpositions;
         if instruction.operands.len() != expected {
             let message = format!("`wgmma.mma_async` of these types has {expected} operands here");
             return Err(RawError::new(PtxErrorKind::OperandCount, instruction.span, message));
         }
         let mut negates = [false; 2];
-        for (negates, operand) in negates.iter_mut().zip(&instruction.operands[4..4 + factors]) {
+        for (negates, operand) in negates.iter_mut().zip(&instruction.operands[first_factor..][..factors]) {
             *negates = match operand.kind {
                 OperandKind::Integer(1) => false,
                 OperandKind::Integer(factor) if factor as i64 == -1 => true,
@@ -114,13 +117,28 @@ impl Decoder<'_> {
             };
         }
         let mut transposes = [false; 2];
-        for (transposes, operand) in transposes.iter_mut().rev().zip(instruction.operands[4 + factors..].iter().rev()) {
+        for (transposes, operand) in
+            transposes.iter_mut().rev().zip(instruction.operands[first_factor + factors..].iter().rev())
+        {
             *transposes = match operand.kind {
                 OperandKind::Integer(value @ (0 | 1)) => value != 0,
                 _ => return Err(self.bad(operand, "0 or 1 is expected here")),
             };
         }
-        let form = GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group: false };
+        let selector = match is_sparse {
+            true => Some(self.metadata_selector(instruction)?),
+            false => None,
+        };
+        let ends_group = false;
+        let form = GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group, selector };
+        if depth != form.depth() {
+            return Ok(false);
+        }
+        if !form.has_metadata() {
+            let groups = 4 / form.sparse_rows().metadata_lanes();
+            let what = format!("the lanes that have the metadata of this shape are given by a number below {groups}");
+            return Err(self.bad(self.operand(instruction, 4)?, &what));
+        }
         let result = self.operand(instruction, 0)?;
         let destinations = self.fragment_destinations(result, d, form.result_registers())?;
         let mut sources = self.fragment_sources(result, d, form.result_registers())?;
@@ -131,7 +149,10 @@ impl Decoder<'_> {
             descriptors[0] = self.descriptor(a_operand)?;
         }
         descriptors[1] = self.descriptor(self.operand(instruction, 2)?)?;
-        let (accumulates, flip) = self.predicate(self.operand(instruction, 3)?)?;
+        if is_sparse {
+            sources.push(self.source(self.operand(instruction, 3)?, T::B32)?);
+        }
+        let (accumulates, flip) = self.predicate(self.operand(instruction, accumulates)?)?;
         let (pipe, latency, count) = GROUP_PRODUCT;
         self.together(instruction, (pipe, latency, count, 1), OperandList { destinations, sources });
         let last = self.last();
@@ -141,6 +162,14 @@ impl Decoder<'_> {
         last.instruction.kind = Kind::GroupProduct;
         last.instruction.immediate = form.pack();
         Ok(true)
+    }
+
+    /// Which lanes of four neighbours have the metadata of a sparse A. What the shape does not have is as wrong as what is no number.
+    fn metadata_selector(&mut self, instruction: &Instruction) -> Decoded<u8> {
+        Ok(match self.operand(instruction, 4)?.kind {
+            OperandKind::Integer(selector @ 0..4) => selector as u8,
+            _ => u8::MAX,
+        })
     }
 
     fn descriptor(&mut self, operand: &Operand) -> Decoded<Slot> {

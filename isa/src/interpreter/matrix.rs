@@ -395,6 +395,12 @@ fn multiply_tile<const VERSION: usize>(
     registers_of_tile::<VERSION>(form.d, &tile)
 }
 
+/// How products of elements of this type are added up.
+fn adder_of(form: &MatrixForm, element: Element) -> Adder {
+    let adder = Adder::new(form.generation, element);
+    if form.family == Family::Sparse { adder.of_sparse() } else { adder }
+}
+
 /// What sums are: halves where C and D are.
 fn sums_of(form: &MatrixForm) -> Format {
     if form.d == Element::F16 && !is_narrowed(form) { Format::F16 } else { Format::F32 }
@@ -430,7 +436,7 @@ fn multiply_floats<const VERSION: usize>(
     if form.multiplies_bytes_as_halves() {
         return multiply_bytes_as_halves::<VERSION>(form, [m, n, k], &a, &b, &c, results);
     }
-    let sums = Sums { elements: [form.a, form.b], adder: Adder::new(form.generation, form.a), result: sums_of(form) };
+    let sums = Sums { elements: [form.a, form.b], adder: adder_of(form, form.a), result: sums_of(form) };
     for group in 0..groups {
         let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &mut c[group * m * n..][..m * n]);
         let [by_line, of_sums] = [k, n].map(|line| Strides { line, place: 1 });
@@ -484,7 +490,7 @@ fn multiply_bytes_as_halves<const VERSION: usize>(
 fn sums_of_bytes(form: &MatrixForm) -> Sums {
     Sums {
         elements: [Element::F16; 2],
-        adder: Adder::new(form.generation, Element::F16),
+        adder: adder_of(form, Element::F16),
         result: if form.d == Element::F16 { Format::F16 } else { Format::F32 },
     }
 }

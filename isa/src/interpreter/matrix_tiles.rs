@@ -72,6 +72,7 @@ impl Sums {
     #[inline(always)]
     fn add_version<const VERSION: usize>(&self, left: &[[u32; WIDTH]], right: [&[u32]; COLUMNS], sums: &mut Tile) {
         match self.adder.block.min(left.len()) {
+            32 => self.add_blocks::<VERSION, 32>(left, right, sums),
             16 => self.add_blocks::<VERSION, 16>(left, right, sums),
             8 => self.add_blocks::<VERSION, 8>(left, right, sums),
             4 => self.add_blocks::<VERSION, 4>(left, right, sums),
@@ -304,7 +305,7 @@ impl Operands {
             of_a.fill(&left.as_flattened()[first..], &mut rows);
             of_b.fill(&bits, &mut columns);
             for (column, totals) in columns.iter().zip(&mut totals) {
-                let further = dot_products::<VERSION>(column, &rows);
+                let further = dot_products::<VERSION, _>(column, &rows);
                 for (total, further) in totals.iter_mut().zip(further) {
                     *total += further;
                 }

@@ -60,6 +60,7 @@ fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
     warp.control.advance();
 }
 
+pub use matrix_groups::ProductReads;
 pub use members::member_mask_hazard;
 
 /// The step function for this processor. All of them give the same results, bit for bit; choose once.

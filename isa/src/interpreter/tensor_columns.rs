@@ -113,10 +113,13 @@ impl<const DEPTH: usize, const ROWS: usize> Products<'_, DEPTH, ROWS> {
     }
 }
 
-/// The products of a row of integers and of sixteen columns of them. All sums of products are integers below 2^24, which single precision has
-/// exactly. Version 1 only for processors with vector features.
+/// The products of a row of at most 64 integers and of sixteen columns of them. All sums of products are integers below 2^24, which single
+/// precision has exactly. Version 1 only for processors with vector features.
 #[inline(always)]
-pub(crate) fn dot_products<const VERSION: usize>(row: &[f32; 32], columns: &[[f32; WIDTH]; 32]) -> [i32; WIDTH] {
+pub(crate) fn dot_products<const VERSION: usize, const DEPTH: usize>(
+    row: &[f32; DEPTH],
+    columns: &[[f32; WIDTH]; DEPTH],
+) -> [i32; WIDTH] {
     #[cfg(target_arch = "x86_64")]
     if VERSION == 1 {
         // SAFETY: version 1 is only reached where the processor's features have been checked.
@@ -175,7 +178,7 @@ mod vectors {
     }
 
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
-    pub fn dot_products(row: &[f32; 32], columns: &[[f32; WIDTH]; 32]) -> [i32; WIDTH] {
+    pub fn dot_products<const DEPTH: usize>(row: &[f32; DEPTH], columns: &[[f32; WIDTH]; DEPTH]) -> [i32; WIDTH] {
         let (mut first, mut second) = (_mm256_setzero_ps(), _mm256_setzero_ps());
         for (left, right) in row.iter().zip(columns) {
             let left = _mm256_set1_ps(*left);

@@ -7,7 +7,7 @@ use crate::programs::machine_code::Random;
 use balar_isa::interpreter::{portable_step_function, step_function};
 use std::fmt::Write;
 
-/// Bytes of a thread's memory: two descriptors and whether the accumulator counts, A from byte 32 on, the accumulator and the result from
+/// Bytes of a thread's memory: two descriptors, whether the accumulator counts, metadata of a sparse A, A from byte 32 on, the accumulator and the result from
 /// byte 64 on.
 const RECORD: usize = 64 + 4 * 128;
 const THREADS: usize = 128;
@@ -51,7 +51,7 @@ impl Layout {
         let (t, w) = (16 / bytes, self.width);
         let (leading, stride) = (self.leading / bytes, self.stride / bytes);
         let elements = match (self.is_transposed, w) {
-            (false, 1) => offset(&[(8, t), (MANY, stride)], along) + offset(&[(t, 1), (2, leading)], depth),
+            (false, 1) => offset(&[(8, t), (MANY, stride)], along) + offset(&[(t, 1), (4, leading)], depth),
             (false, _) => {
                 let depth = depth + self.part * 2 * t;
                 offset(&[(8, w * t), (MANY, stride)], along) + offset(&[(t, 1), (w, t)], depth)
@@ -84,6 +84,9 @@ impl Layout {
 
 /// The layout that is used where layouts are not what is tested.
 const PLAIN: Layout = Layout::new(false, 1, [128, 256]);
+/// The same of a B that is multiplied by a sparse A: its columns take 64 bytes.
+const DEEP: Layout = Layout::new(false, 1, [128, 512]);
+const SPARSE: Case = Case { layouts: [PLAIN, DEEP], selector: Some(0), ..CASE };
 
 /// A product.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,8 @@ struct Case {
     negates: [bool; 2],
     adds: bool,
     saturates: bool,
+    /// Of a sparse A: which lanes have its metadata.
+    selector: Option<usize>,
 }
 
 const CASE: Case = Case {
@@ -106,11 +111,52 @@ const CASE: Case = Case {
     negates: [false; 2],
     adds: true,
     saturates: false,
+    selector: None,
 };
 
 impl Case {
-    fn depth(&self) -> usize {
+    /// Elements of a row of A that are stored.
+    fn stored(&self) -> usize {
         256 / bits_of(self.types[1])
+    }
+
+    fn depth(&self) -> usize {
+        self.stored() * if self.selector.is_some() { 2 } else { 1 }
+    }
+
+    /// The column of a stored element of A: of each four columns two are stored, of tf32 one of two.
+    fn column_of(&self, row: usize, place: usize) -> usize {
+        const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
+        match () {
+            () if self.selector.is_none() => place,
+            () if self.types[1] == "tf32" => 2 * place + (row + row / 8 + 3 * place) % 5 % 2,
+            () => place / 2 * 4 + PAIRS[(row + row / 8 + 5 * (place / 2)) % 7 % 6][place % 2],
+        }
+    }
+
+    /// The metadata of a thread: CUTLASS' layouts `ELayout_64x16`, `ELayout_64x32` and `ELayout_64x64`, which say the rows and columns that
+    /// each thread's bits are about.
+    fn metadata(&self, thread: usize) -> u32 {
+        let (pair, other_pair, row, warp) = (thread % 2, thread / 2 % 2, thread / 4 % 8, thread / 32);
+        let bits = bits_of(self.types[1]);
+        if self.selector.is_none() || bits > 8 && Some(other_pair) != self.selector {
+            return 0x5a5a_5a5a;
+        }
+        // Rows, and the first of the columns that four bits are about.
+        let nibble = |number: usize| match bits {
+            32 => (row + 8 * (number / 4), 8 * pair + number % 4 * 2),
+            16 => (row + 8 * (number / 4), 16 * pair + number % 4 * 4),
+            _ => (row + 8 * pair, 32 * other_pair + number * 4),
+        };
+        (0..8).fold(0, |word, number| {
+            let (row, column) = nibble(number);
+            let index = |place: usize| (self.column_of(16 * warp + row, place) - column) as u32;
+            let bits = match bits {
+                32 => [0b0100, 0b1110][index(column / 2) as usize],
+                _ => index(column / 2) | index(column / 2 + 1) << 2,
+            };
+            word | bits << (4 * number)
+        })
     }
 
     fn result_registers(&self) -> usize {
@@ -124,7 +170,8 @@ impl Case {
         let names: Vec<String> = (0..count).map(|number| format!("%d{number}")).collect();
         let vector = names.join(", ");
         let left = if self.a_in_registers { "{%e0, %e1, %e2, %e3}" } else { "%a" };
-        let mut operands = format!("{{{vector}}}, {left}, %b, %q");
+        let metadata = self.selector.map_or_else(String::new, |selector| format!(", %m, {selector}"));
+        let mut operands = format!("{{{vector}}}, {left}, %b{metadata}, %q");
         if is_float {
             for negates in self.negates {
                 operands += if negates { ", -1" } else { ", 1" };
@@ -147,8 +194,9 @@ impl Case {
         }
         let _ = writeln!(
             body,
-            "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n{}k{}.{d}.{a}.{b}{further} {operands};\n\
+            "wgmma.fence.sync.aligned;\nwgmma.mma_async{}.sync.aligned.m64n{}k{}.{d}.{a}.{b}{further} {operands};\n\
              wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
+            if self.selector.is_some() { ".sp" } else { "" },
             self.columns,
             self.depth(),
         );
@@ -157,9 +205,10 @@ impl Case {
         }
         format!(
             ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n\
-             .reg .b32 %d<{count}>; .reg .b32 %e<4>; .reg .b32 %t<2>; .reg .b64 %a; .reg .b64 %b; .reg .b64 %o; .reg .pred %q;\n\
+             .reg .b32 %d<{count}>; .reg .b32 %e<4>; .reg .b32 %t<2>; .reg .b32 %m; .reg .b64 %a; .reg .b64 %b; .reg .b64 %o; .reg .pred %q;\n\
              mov.u32 %t0, %tid.x; ld.param.u64 %o, [p]; mad.wide.u32 %o, %t0, {RECORD}, %o;\n\
              ld.global.u64 %a, [%o]; ld.global.u64 %b, [%o+8]; ld.global.u32 %t1, [%o+16]; setp.ne.b32 %q, %t1, 0;\n\
+             ld.global.u32 %m, [%o+20];\n\
              ld.global.v4.b32 {{%e0, %e1, %e2, %e3}}, [%o+32];\n{body}ret;\n}}\n"
         )
     }
@@ -178,7 +227,7 @@ impl Case {
         (row, (register >> 1) * 4 * each + lane % 4 * each + part)
     }
 
-    /// D as bits, by rows, for matrices of bits.
+    /// D as bits, by rows, for matrices of bits, of which A has its stored elements.
     fn run(&self, a: &[Vec<u64>], b: &[Vec<u64>], c: &[Vec<u64>]) -> Vec<Vec<u64>> {
         let [d_bits, a_bits, b_bits] = self.types.map(bits_of);
         let mut shared = vec![0; 1 << 16];
@@ -200,6 +249,7 @@ impl Case {
             word(first, 64, self.layouts[0].descriptor(0));
             word(first + 64, 64, self.layouts[1].descriptor(B_BASE));
             word(first + 128, 32, u64::from(self.adds));
+            word(first + 160, 32, self.metadata(thread).into());
             for i in 0..128 / a_bits {
                 let (row, depth) = self.factor_position(thread, i);
                 word(first + 256 + i * a_bits, a_bits, a[row][depth]);
@@ -253,14 +303,16 @@ impl Case {
             (0..rows).map(|row| (0..columns).map(|column| value(row, column)).collect()).collect()
         };
         let result = self.run(
-            &matrix(64, depth, &|row, depth| encode(a, left(row, depth))),
+            &matrix(64, self.stored(), &|row, place| encode(a, left(row, place))),
             &matrix(self.columns, depth, &|column, depth| encode(b, right(column, depth))),
             &matrix(64, self.columns, &|row, column| encode(d, start(row, column))),
         );
         let sign = if self.negates[0] == self.negates[1] { 1.0 } else { -1.0 };
         for (row, line) in result.iter().enumerate() {
             for (column, found) in line.iter().enumerate() {
-                let product: f64 = (0..depth).map(|depth| left(row, depth) * right(column, depth)).sum();
+                let products =
+                    (0..self.stored()).map(|place| left(row, place) * right(column, self.column_of(row, place)));
+                let product: f64 = products.sum();
                 let expected = sign * product + if self.adds { start(row, column) } else { 0.0 };
                 assert_eq!(*found, encode(d, expected), "{self:?}: row {row} column {column}, {expected} expected");
             }
@@ -300,6 +352,69 @@ fn products_of_every_shape_and_type() {
             Case { types, columns, a_in_registers: columns % 3 == 0, adds: columns % 5 != 0, ..CASE }.check();
         }
         Case { types, columns: 24, a_in_registers: true, saturates: types[1] == "u8", ..CASE }.check();
+    }
+}
+
+#[test]
+fn products_of_sparse_matrices() {
+    for types in TYPES.into_iter().filter(|types| types[1] != "b1") {
+        let selectors = if bits_of(types[1]) > 8 { 0..2 } else { 0..1 };
+        for selector in selectors.map(Some) {
+            for columns in [8, 24, 48, 64, 80, 128, 176, 256] {
+                Case { types, columns, selector, a_in_registers: columns % 3 == 0, adds: columns % 5 != 0, ..SPARSE }
+                    .check();
+            }
+            Case { types, columns: 24, selector, saturates: types[1] == "u8", ..SPARSE }.check();
+            // Columns of B take 64 bytes.
+            let wide = [Layout::new(false, 4, [16, 512]), Layout::new(false, 8, [16, 1024])];
+            Case { types, columns: 32, selector, layouts: wide, ..SPARSE }.check();
+            Case { types, columns: 32, selector, layouts: [wide[1], wide[0]], ..SPARSE }.check();
+        }
+    }
+    let layouts = [Layout::new(true, 8, [2048, 1024]), Layout::new(true, 4, [4096, 512])];
+    for (types, negates) in [(TYPES[0], [true, false]), (TYPES[1], [false; 2]), (TYPES[2], [false, true])] {
+        Case { types, columns: 64, selector: Some(1), layouts, negates, ..SPARSE }.check();
+    }
+}
+
+/// Elements that are multiplied at once are those that are stored: as many of a sparse A as of another one.
+#[test]
+fn sums_of_sparse_matrices_are_rounded_as_those_of_dense_ones() {
+    let mut random = Random::new(12);
+    for (types, depth) in [(TYPES[0], 16), (TYPES[1], 16), (TYPES[2], 16), (TYPES[3], 8), (TYPES[4], 32)] {
+        let [d, a, b] = types;
+        let mut number = |name: &str| {
+            let (width, fraction, middle) = match name {
+                "f16" => (16, 10, 15),
+                "bf16" => (16, 7, 127),
+                "e4m3" => (8, 3, 7),
+                _ => (32, 23, 127),
+            };
+            let bits = u64::from(random.next());
+            let near = middle + u64::from(random.next() % 7) - 3;
+            (bits & 1) << (width - 1) | near << fraction | bits >> 1 & ((1 << fraction) - 1)
+        };
+        let mut matrix = |rows: usize, columns: usize, name: &str| -> Vec<Vec<u64>> {
+            (0..rows).map(|_| (0..columns).map(|_| number(name)).collect()).collect()
+        };
+        let (left, start) = (matrix(64, depth, a), matrix(64, 8, d));
+        // The columns that meet a row's stored elements differ from row to row: only those of the row itself are those of the dense matrix.
+        let dense = matrix(8, depth, b);
+        let case = Case { types, columns: 8, ..SPARSE };
+        let expected = Case { types, columns: 8, ..CASE }.run(&left, &dense, &start);
+        for row in [0, 7, 13, 30, 63] {
+            let whole: Vec<Vec<u64>> = dense
+                .iter()
+                .map(|column| {
+                    let mut whole = vec![0; 2 * depth];
+                    for (place, element) in column.iter().enumerate() {
+                        whole[case.column_of(row, place)] = *element;
+                    }
+                    whole
+                })
+                .collect();
+            assert_eq!(case.run(&left, &whole, &start)[row], expected[row], "{types:?} row {row}");
+        }
     }
 }
 
@@ -465,7 +580,21 @@ fn what_does_not_exist_is_refused() {
         (
             "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd0, %rd1, %r4, 0, %p0, 1, 1, 0, 0"
                 .to_owned(),
+            "",
+        ),
+        (
+            "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd0, %rd1, %r4, 2, %p0, 1, 1, 0, 0"
+                .to_owned(),
+            "given by a number below 2",
+        ),
+        (
+            "wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd0, %rd1, %r4, 0, %p0, 1, 1, 0, 0"
+                .to_owned(),
             "not supported",
+        ),
+        (
+            "wgmma.mma_async.sp.sync.aligned.m64n8k512.s32.b1.b1.and.popc {%r0, %r1, %r2, %r3}, %rd0, %rd1, %r4, 0, %p0".to_owned(),
+            "has no modifier",
         ),
         ("wgmma.wait_group.sync.aligned %r0".to_owned(), "a number of groups"),
     ] {

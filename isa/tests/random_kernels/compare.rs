@@ -108,18 +108,23 @@ pub fn compare(kernel: &Kernel, program: &Program, language: &str, on_both: bool
 /// # Errors
 ///
 /// What differs.
-pub fn compare_text(kernel: &Kernel) -> Result<(), String> {
+pub fn compare_text(kernel: &Kernel, architecture: u32) -> Result<(), String> {
     let check = |kernel: &Kernel| {
-        let text = text::module(std::slice::from_ref(kernel), 70);
+        let text = text::module(std::slice::from_ref(kernel), architecture);
         let module = PtxModule::parse("kernel.ptx", &text).map_err(|errors| format!("{errors}"))?;
         let program = module.program(&kernel.name(), &[]).map_err(|errors| format!("{errors}"))?;
         compare(kernel, &program, "PTX", true)
     };
-    check(kernel).map_err(|problem| explained(kernel, problem, &check))
+    check(kernel).map_err(|problem| explained(kernel, problem, architecture, &check))
 }
 
 /// A problem, and the smallest kernel that has one.
-fn explained(kernel: &Kernel, problem: String, check: &dyn Fn(&Kernel) -> Result<(), String>) -> String {
+fn explained(
+    kernel: &Kernel,
+    problem: String,
+    architecture: u32,
+    check: &dyn Fn(&Kernel) -> Result<(), String>,
+) -> String {
     // Of two problems in a kernel, the smaller one must not be taken for the other.
     let is_difference = |problem: &str| problem.contains("words differ");
     let smallest = kernel
@@ -127,7 +132,7 @@ fn explained(kernel: &Kernel, problem: String, check: &dyn Fn(&Kernel) -> Result
     let last = check(&smallest).err().unwrap_or_default();
     let listing = text::listing(&smallest);
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random_kernel_{}.ptx", kernel.seed));
-    let kept = match std::fs::write(&path, text::module(&[smallest], 70)) {
+    let kept = match std::fs::write(&path, text::module(&[smallest], architecture)) {
         Ok(()) => path.display().to_string(),
         Err(error) => format!("{}: {error}", path.display()),
     };
@@ -160,7 +165,7 @@ pub fn compare_code(
             let module = MachineModule::read([code.into()]).map_err(|error| error.to_string())?;
             compare_one(kernel, &module)
         };
-        problems.push(if assemble.is_some() { explained(kernel, problem, &check) } else { problem });
+        problems.push(if assemble.is_some() { explained(kernel, problem, architecture, &check) } else { problem });
         if problems.len() == 3 {
             break;
         }
@@ -169,6 +174,6 @@ pub fn compare_code(
 }
 
 /// The kernels of some seeds.
-pub fn kernels(seeds: std::ops::Range<u64>) -> Vec<Kernel> {
-    seeds.map(generate::kernel).collect()
+pub fn kernels(seeds: std::ops::Range<u64>, level: Level) -> Vec<Kernel> {
+    seeds.map(|seed| generate::kernel(seed, level)).collect()
 }

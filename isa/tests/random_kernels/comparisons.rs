@@ -3,7 +3,7 @@
 use crate::operation::{FloatFormat, Literal, Operation, Source, float, integer, register};
 use crate::random::Random;
 use crate::values::{meaning, name};
-use FloatFormat::{Double, Half, Single};
+use FloatFormat::{Brain, Double, Half, Single};
 use std::cmp::Ordering;
 
 /// The name of a comparison, what it is of numbers, and what it is where one is none.
@@ -44,6 +44,7 @@ fn order(format: FloatFormat, a: u64, b: u64, flush: bool) -> Option<Ordering> {
         Double => f64::from_bits(bits),
         Single if flush && bits & 0x7f80_0000 == 0 => 0.0,
         Single => f64::from(f32::from_bits(bits as u32)),
+        Brain => f64::from(f32::from_bits((bits as u32) << 16)),
         Half => {
             let (fraction, exponent) = (bits & 0x3ff, bits >> 10 & 31);
             let size = match exponent {

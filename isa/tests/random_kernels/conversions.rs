@@ -3,7 +3,7 @@
 use crate::operation::{FloatFormat, Operation, float, integer, register};
 use crate::random::Random;
 use crate::values::{low, meaning, name, range};
-use FloatFormat::{Double, Half, Single};
+use FloatFormat::{Brain, Double, Half, Single};
 use rustc_apfloat::ieee::{self, Quad};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
@@ -16,17 +16,18 @@ const ROUNDINGS: [(&str, Round); 4] = [
 ];
 
 /// A value of a format, as one that holds all.
-fn widened(format: FloatFormat, bits: u64) -> Quad {
+pub fn widened(format: FloatFormat, bits: u64) -> Quad {
     let bits = u128::from(bits);
     match format {
         Half => ieee::Half::from_bits(bits).convert(&mut false).value,
+        Brain => ieee::BFloat::from_bits(bits).convert(&mut false).value,
         Single => ieee::Single::from_bits(bits).convert(&mut false).value,
         Double => ieee::Double::from_bits(bits).convert(&mut false).value,
     }
 }
 
 /// A value rounded to a format.
-fn rounded(format: FloatFormat, value: Quad, round: Round) -> u64 {
+pub fn rounded(format: FloatFormat, value: Quad, round: Round) -> u64 {
     fn bits<T: Float>(value: Quad, round: Round) -> u64
     where
         Quad: FloatConvert<T>,
@@ -36,6 +37,7 @@ fn rounded(format: FloatFormat, value: Quad, round: Round) -> u64 {
     }
     match format {
         Half => bits::<ieee::Half>(value, round),
+        Brain => bits::<ieee::BFloat>(value, round),
         Single => bits::<ieee::Single>(value, round),
         Double => bits::<ieee::Double>(value, round),
     }

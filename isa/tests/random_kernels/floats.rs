@@ -2,8 +2,8 @@
 
 use crate::operation::{FloatFormat, Operation, Source, float, register};
 use crate::random::Random;
-use crate::reference::{self, F16, F32, F64, Format, ROUNDINGS, Treatment};
-use FloatFormat::{Double, Half, Single};
+use crate::reference::{self, Bf16, F16, F32, F64, Format, ROUNDINGS, Treatment};
+use FloatFormat::{Brain, Double, Half, Single};
 use reference::Operation as Arithmetic;
 
 const OPERATIONS: [(&str, Arithmetic, usize); 7] = [
@@ -35,12 +35,19 @@ macro_rules! native {
 }
 
 /// The result of an operation on values of a format.
-fn computed(format: FloatFormat, operation: Arithmetic, values: &[u64], treatment: Treatment, rounding: usize) -> u64 {
+pub fn computed(
+    format: FloatFormat,
+    operation: Arithmetic,
+    values: &[u64],
+    treatment: Treatment,
+    rounding: usize,
+) -> u64 {
     let is_plain = rounding == 0 && !treatment.flush && !treatment.saturate;
     match format {
         Single if is_plain => native!(operation, values, f32, u32),
         Double if is_plain => native!(operation, values, f64, u64),
         Half => reference::result::<F16>(operation, values, treatment),
+        Brain => reference::result::<Bf16>(operation, values, treatment),
         Single => reference::result::<F32>(operation, values, treatment),
         Double => reference::result::<F64>(operation, values, treatment),
     }
@@ -74,7 +81,7 @@ pub fn arithmetic(random: &mut Random) -> Operation {
 }
 
 /// Follows the ISA's description; -0 is less than +0, and a number wins over a not-a-number.
-fn extremum<T: Format>(values: &[u64], is_maximum: bool, flush: bool) -> u64 {
+pub fn extremum<T: Format>(values: &[u64], is_maximum: bool, flush: bool) -> u64 {
     let [a, b] = [0, 1].map(|index| if flush { reference::flush::<T>(values[index]) } else { values[index] });
     // As integers of the same order.
     let order = |bits: u64| {

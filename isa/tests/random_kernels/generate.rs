@@ -3,7 +3,7 @@
 use crate::kernel::*;
 use crate::operation::{Family, Literal, Source};
 use crate::random::Random;
-use crate::{bits, comparisons, conversions, floats, integers};
+use crate::{bits, comparisons, conversions, floats, integers, newer};
 
 const FAMILIES: [Family; 20] = [
     integers::two_sources,
@@ -30,6 +30,12 @@ const FAMILIES: [Family; 20] = [
 const CONVERSIONS: [Family; 4] =
     [conversions::of_integers, conversions::to_floats, conversions::to_integers, conversions::of_floats];
 
+/// From Ampere on.
+const AMPERE: [Family; 3] = [newer::brain_floats, newer::extrema, newer::narrowings];
+/// From Hopper on.
+const HOPPER: [Family; 4] =
+    [newer::brain_sums, newer::byte_floats, newer::dynamic_programming, newer::dynamic_programming];
+
 /// Where a statement is.
 #[derive(Clone, Copy)]
 struct Place {
@@ -46,18 +52,27 @@ struct Generator {
     /// Those that this kernel prefers.
     families: Vec<Family>,
     functions: usize,
+    level: Level,
 }
 
 /// The kernel of a seed.
-pub fn kernel(seed: u64) -> Kernel {
-    let mut random = Random::new(seed);
+pub fn kernel(seed: u64, level: Level) -> Kernel {
+    let mut random = Random::new(seed ^ (level as u64) << 48);
     let mut families = Vec::new();
     for family in FAMILIES.into_iter().chain(CONVERSIONS) {
         families.extend(std::iter::repeat_n(family, random.pick(&[0, 1, 1, 2, 4])));
     }
+    let newer: &[Family] = match level {
+        Level::Volta => &[],
+        Level::Ampere => &AMPERE,
+        Level::Hopper => &[AMPERE.as_slice(), &HOPPER].concat(),
+    };
+    for family in newer {
+        families.extend(std::iter::repeat_n(*family, random.pick(&[0, 1, 2, 4])));
+    }
     families.push(bits::logic);
     let functions = random.below(3);
-    let mut generator = Generator { random, families, functions };
+    let mut generator = Generator { random, families, functions, level };
     let bodies = (0..functions).map(|function| {
         let length = 2 + generator.random.below(5);
         Function { body: generator.statements(length, Place { depth: 1, is_in_loop: false, function: Some(function) }) }
@@ -198,7 +213,12 @@ impl Generator {
     }
 
     fn access(&mut self) -> Access {
-        let space = self.random.pick(&[Space::Global, Space::Generic, Space::Shared, Space::Local, Space::Local]);
+        let newer = self.level != Level::Volta && self.random.one_in(4);
+        let space = match newer {
+            false => self.random.pick(&[Space::Global, Space::Generic, Space::Shared, Space::Local, Space::Local]),
+            true if self.level == Level::Hopper && self.random.one_in(2) => Space::Cluster,
+            true => return self.copy(),
+        };
         let place_in_scratch = |generator: &mut Self, size: usize| match generator.random.one_in(2) {
             true => Ok(size * generator.random.below(SCRATCH / size)),
             false => Err(generator.any(32)),
@@ -249,6 +269,23 @@ impl Generator {
         }
     }
 
+    fn copy(&mut self) -> Access {
+        let bytes = self.random.pick(&[4, 8, 16]);
+        Access {
+            space: Space::Shared,
+            action: Action::Copy,
+            bytes,
+            signed: false,
+            registers: Vec::new(),
+            place: if self.random.one_in(2) {
+                Ok(bytes * self.random.below(SCRATCH / bytes))
+            } else {
+                Err(self.any(32))
+            },
+            guard: self.guard(),
+        }
+    }
+
     fn reduction(&mut self, place: Place) -> Statement {
         let reduction = self.random.below(REDUCTIONS.len());
         let width = if REDUCTIONS[reduction].ends_with("64") { 64 } else { 32 };
@@ -256,6 +293,9 @@ impl Generator {
     }
 
     fn together(&mut self, place: Place) -> Statement {
+        if self.level != Level::Volta && self.random.one_in(3) {
+            return self.newer_together();
+        }
         // Behind a barrier with a result, ptxas 12.9 supposes that lanes which call different functions go on together.
         let kinds = if self.functions < 2 { 8 } else { 6 };
         let (collective, sources, destinations): (_, Vec<Operand>, &[u32]) = match self.random.below(kinds) {
@@ -275,6 +315,25 @@ impl Generator {
             }
             6 => (Collective::Count, vec![self.any(1)], &[32]),
             _ => (Collective::BarrierVote { all: self.random.one_in(2) }, vec![self.any(1)], &[1]),
+        };
+        Statement::Together { collective, sources, destinations: self.registers(destinations) }
+    }
+
+    fn newer_together(&mut self) -> Statement {
+        let kinds = if self.level == Level::Hopper { 8 } else { 7 };
+        let (collective, sources, destinations): (_, Vec<Operand>, &[u32]) = match self.random.below(kinds) {
+            0..3 => {
+                let names =
+                    ["add.u32", "add.s32", "min.u32", "max.s32", "max.u32", "min.s32", "and.b32", "or.b32", "xor.b32"];
+                (Collective::Reduce { name: self.random.pick(&names) }, vec![self.any(32)], &[32])
+            }
+            3 => (Collective::Transpose, vec![self.any(32)], &[32]),
+            4..7 => {
+                let signed = [self.random.one_in(2), self.random.one_in(2)];
+                let sources = (0..10).map(|_| self.any(32)).collect();
+                (Collective::Multiply { signed, saturates: self.random.one_in(2) }, sources, &[32; 4])
+            }
+            _ => (Collective::Elect, vec![self.any(32)], &[32, 1]),
         };
         Statement::Together { collective, sources, destinations: self.registers(destinations) }
     }

@@ -202,14 +202,22 @@ impl Warp<'_> {
 
     fn access(&mut self, access: &Access, mask: u32, frame: &mut Frame) {
         let Access { space, action, bytes, signed, registers, place, .. } = access;
-        let size = bytes * registers.len();
+        let size = bytes * registers.len().max(1);
         let places = match place {
             Ok(place) => [*place as u64; THREADS],
             Err(operand) => self.values(*operand, frame).map(|value| value & (SCRATCH - size) as u64),
         };
+        if matches!(action, Action::Copy) {
+            for lane in lanes(mask) {
+                let place = places[lane] as usize;
+                let from = &self.memory[lane * RECORD + SCRATCH_PLACE + place..][..*bytes];
+                self.shared[lane][place..place + bytes].copy_from_slice(from);
+            }
+            return;
+        }
         for lane in lanes(mask) {
             let scratch = match space {
-                Space::Shared => &mut self.shared[lane][..],
+                Space::Shared | Space::Cluster => &mut self.shared[lane][..],
                 Space::Local => &mut self.local[lane][..],
                 _ => &mut self.memory[lane * RECORD + SCRATCH_PLACE..][..SCRATCH],
             };
@@ -223,6 +231,7 @@ impl Warp<'_> {
                         continue;
                     }
                     Action::Store => frame.row(*register)[lane],
+                    Action::Copy => continue,
                     Action::Update { name, operands } => {
                         let operand = |index: usize, frame: &mut Frame| match operands.get(index) {
                             Some(Operand::Register(register)) => frame.row(*register)[lane],
@@ -284,9 +293,43 @@ impl Warp<'_> {
                 vec![each(&|lane| (0..THREADS).fold(0, |mask, other| mask | u64::from(a[other] == a[lane]) << other))]
             }
             Collective::Count => vec![[set as u64; THREADS]],
+            Collective::Reduce { name } => {
+                let first = a[0];
+                vec![[a[1..].iter().fold(first, |all, value| updated(name, all, *value, 0)); THREADS]]
+            }
+            Collective::Elect => vec![[0; THREADS], each(&|lane| u64::from(lane == 0))],
+            Collective::Transpose => {
+                // Row and column of the lower one of a lane's two elements: lane / 4 and lane % 4 * 2.
+                let element = |row: usize, column: usize| a[row * 4 + column / 2] >> (16 * (column % 2)) & 0xffff;
+                let of_lane = |lane: usize, part: usize| element(lane % 4 * 2 + part, lane / 4);
+                vec![each(&|lane| of_lane(lane, 0) | of_lane(lane, 1) << 16)]
+            }
+            Collective::Multiply { signed, saturates } => multiply(rows, *signed, *saturates),
             Collective::BarrierVote { all } => vec![[u64::from(if *all { set == THREADS } else { set > 0 }); THREADS]],
         }
     }
+}
+
+/// `mma` of bytes, 16 by 8 by 32: the layouts of the PTX ISA, fragments of `mma.m16n8k32`.
+fn multiply(rows: &[Row], [a_signed, b_signed]: [bool; 2], saturates: bool) -> Vec<Row> {
+    let byte = |word: u64, place: usize, signed: bool| meaning(word >> (8 * (place % 4)) & 0xff, 8, signed);
+    // Four bytes lie in a register, of two registers the first has rows 0 to 7, and the last two have columns from 16 on.
+    let left = |row: usize, column: usize| {
+        let register = row / 8 + 2 * (column / 16);
+        byte(rows[register][row % 8 * 4 + column % 16 / 4], column, a_signed)
+    };
+    let right = |row: usize, column: usize| byte(rows[4 + row / 16][column * 4 + row % 16 / 4], row, b_signed);
+    (0..4)
+        .map(|register| {
+            std::array::from_fn(|lane| {
+                let (row, column) = (lane / 4 + 8 * (register / 2), lane % 4 * 2 + register % 2);
+                let start = meaning(rows[6 + register][lane], 32, true);
+                let sum = start + (0..32).map(|place| left(row, place) * right(place, column)).sum::<i128>();
+                let limited = sum.clamp(i128::from(i32::MIN), i128::from(i32::MAX));
+                low(if saturates { limited } else { sum }, 32)
+            })
+        })
+        .collect()
 }
 
 /// A word after an atomic update.

@@ -6,6 +6,14 @@
 
 use crate::operation::Operation;
 
+/// The instructions that a kernel may have: those of the oldest GPUs of this kind, and of all later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Volta,
+    Ampere,
+    Hopper,
+}
+
 /// Threads of a warp.
 pub const THREADS: usize = 32;
 /// Bytes of a thread's record.
@@ -74,6 +82,8 @@ pub enum Space {
     Global,
     Generic,
     Shared,
+    /// Shared memory by its place in the cluster.
+    Cluster,
     Local,
 }
 
@@ -87,6 +97,8 @@ pub enum Action {
         name: &'static str,
         operands: Vec<Operand>,
     },
+    /// `cp.async` from device to shared memory; it has no register.
+    Copy,
 }
 
 /// An access of a thread to its own scratch.
@@ -94,10 +106,10 @@ pub enum Action {
 pub struct Access {
     pub space: Space,
     pub action: Action,
-    /// Bytes of an element.
+    /// Bytes of an element, or of all.
     pub bytes: usize,
     pub signed: bool,
-    /// The elements, one to four.
+    /// The elements, one to four; none of a copy.
     pub registers: Vec<Register>,
     /// A fixed place; or a source of which some bits are the place.
     pub place: Result<usize, Operand>,
@@ -121,6 +133,14 @@ pub enum Collective {
     Count,
     /// `barrier.red.and` and `barrier.red.or`.
     BarrierVote { all: bool },
+    /// `redux`, by its operation and type.
+    Reduce { name: &'static str },
+    /// `elect`.
+    Elect,
+    /// `movmatrix`: pairs of 16 bits change rows and columns.
+    Transpose,
+    /// `mma` of bytes, 16 by 8 by 32: whether those of A and of B are signed. Four registers of A, two of B, four of C.
+    Multiply { signed: [bool; 2], saturates: bool },
 }
 
 /// A statement.

@@ -24,6 +24,7 @@ mod integers;
 mod kernel;
 #[path = "../conformance/machine.rs"]
 mod machine;
+mod newer;
 mod operation;
 mod random;
 #[path = "../conformance/reference.rs"]
@@ -35,6 +36,7 @@ mod text;
 mod values;
 
 use compare::{compare_code, compare_text, kernels};
+use kernel::Level;
 use std::ops::Range;
 use std::path::Path;
 
@@ -46,8 +48,25 @@ const TEXTS: u64 = 400;
 const ASSEMBLED: u64 = 200;
 /// Kernels of a module.
 const MODULE: u64 = 50;
-/// Architectures, and the file of each.
-const ARCHITECTURES: [u32; 3] = [70, 75, 80];
+/// Architectures, with the instructions that their kernels have. Of each pair with kept machine code, it is in a file of its own.
+const KEPT_FOR: [(u32, Level); 5] =
+    [(70, Level::Volta), (75, Level::Volta), (80, Level::Volta), (80, Level::Ampere), (90, Level::Hopper)];
+/// The same where there is an assembler.
+const ASSEMBLED_FOR: [(u32, Level); 7] = [
+    (70, Level::Volta),
+    (75, Level::Volta),
+    (80, Level::Volta),
+    (90, Level::Volta),
+    (80, Level::Ampere),
+    (89, Level::Ampere),
+    (90, Level::Hopper),
+];
+
+/// The stem of the file of machine code.
+fn stem(architecture: u32, level: Level) -> String {
+    let further = if (architecture, level) == (80, Level::Ampere) { ".ampere" } else { "" };
+    format!("sm_{architecture}{further}")
+}
 
 /// A number that an environment variable has.
 fn number(variable: &str) -> Option<u64> {
@@ -62,9 +81,9 @@ fn digest(text: &str) -> u64 {
 
 /// The numbers of the texts whose machine code is kept, a line each.
 fn digests() -> String {
-    let lines = ARCHITECTURES.map(|architecture| {
-        let text = text::module(&kernels(KEPT), architecture);
-        format!("sm_{architecture} {:016x}\n", digest(&text))
+    let lines = KEPT_FOR.map(|(architecture, level)| {
+        let text = text::module(&kernels(KEPT, level), architecture);
+        format!("{} {:016x}\n", stem(architecture, level), digest(&text))
     });
     lines.concat()
 }
@@ -73,8 +92,12 @@ fn digests() -> String {
 fn texts_and_the_host() {
     let first = number("BALAR_RANDOM_SEED").unwrap_or(0);
     let count = number("BALAR_RANDOM_KERNELS").unwrap_or(TEXTS);
-    for kernel in (first..first + count).map(generate::kernel) {
-        compare_text(&kernel).unwrap_or_else(|problem| panic!("{problem}"));
+    for (level, architecture, count) in
+        [(Level::Volta, 70, count), (Level::Ampere, 80, count / 2), (Level::Hopper, 90, count / 2)]
+    {
+        for kernel in (first..first + count).map(|seed| generate::kernel(seed, level)) {
+            compare_text(&kernel, architecture).unwrap_or_else(|problem| panic!("{problem}"));
+        }
     }
 }
 
@@ -83,20 +106,20 @@ fn kept_machine_code_and_the_host() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_kernels/code");
     if number("BALAR_RANDOM_KERNELS_WRITE") == Some(1) {
         let ptxas = assembler::ptxas().expect("an assembler");
-        for architecture in ARCHITECTURES {
-            let text = text::module(&kernels(KEPT), architecture);
+        for (architecture, level) in KEPT_FOR {
+            let text = text::module(&kernels(KEPT, level), architecture);
             let code =
                 assembler::assemble(&ptxas, &text, architecture, 3).unwrap_or_else(|problem| panic!("{problem}"));
-            std::fs::write(folder.join(format!("sm_{architecture}.cubin")), code)
+            std::fs::write(folder.join(stem(architecture, level) + ".cubin"), code)
                 .expect("a folder that can be written");
         }
         std::fs::write(folder.join("digests.txt"), digests()).expect("a folder that can be written");
     }
     let kept = std::fs::read_to_string(folder.join("digests.txt")).unwrap_or_default();
     assert_eq!(kept, digests(), "the generator writes other kernels than those that were assembled: see docs/sass.md");
-    for architecture in ARCHITECTURES {
-        let code = std::fs::read(folder.join(format!("sm_{architecture}.cubin"))).expect("machine code");
-        compare_code(&kernels(KEPT), code, architecture, None).unwrap_or_else(|problem| panic!("{problem}"));
+    for (architecture, level) in KEPT_FOR {
+        let code = std::fs::read(folder.join(stem(architecture, level) + ".cubin")).expect("machine code");
+        compare_code(&kernels(KEPT, level), code, architecture, None).unwrap_or_else(|problem| panic!("{problem}"));
     }
 }
 
@@ -107,11 +130,11 @@ fn assembled_machine_code_and_the_host() {
     let count = number("BALAR_RANDOM_KERNELS").unwrap_or(ASSEMBLED);
     let mut problems = Vec::new();
     for (module, begin) in (first..first + count).step_by(MODULE as usize).enumerate() {
-        let kernels = kernels(begin..(begin + MODULE).min(first + count));
         // Code that is optimised less has other instructions.
-        let level = [3, 3, 1, 3, 2, 0][module % 6];
-        for architecture in ARCHITECTURES {
-            let assemble = |text: &str| assembler::assemble(&ptxas, text, architecture, level);
+        let optimisation = [3, 3, 1, 3, 2, 0][module % 6];
+        for (architecture, level) in ASSEMBLED_FOR {
+            let kernels = kernels(begin..(begin + MODULE).min(first + count), level);
+            let assemble = |text: &str| assembler::assemble(&ptxas, text, architecture, optimisation);
             let check = |kernels: &[kernel::Kernel]| {
                 let code = assemble(&text::module(kernels, architecture))?;
                 compare_code(kernels, code, architecture, Some(&assemble))
@@ -123,7 +146,7 @@ fn assembled_machine_code_and_the_host() {
                 let each = kernels.chunks(1).filter_map(|kernel| check(kernel).err());
                 problems.extend(each.filter(|problem| !is_fault(problem)));
             } else {
-                problems.extend(result.err().map(|problem| format!("-O{level}: {problem}")));
+                problems.extend(result.err().map(|problem| format!("-O{optimisation}: {problem}")));
             }
         }
         assert!(problems.len() < 3, "{}", problems.join("\n\n"));

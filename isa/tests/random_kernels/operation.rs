@@ -25,6 +25,8 @@ pub struct Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloatFormat {
     Half,
+    /// bfloat16.
+    Brain,
     Single,
     Double,
 }
@@ -33,7 +35,7 @@ impl FloatFormat {
     /// Bits of a value.
     pub fn width(self) -> u32 {
         match self {
-            FloatFormat::Half => 16,
+            FloatFormat::Half | FloatFormat::Brain => 16,
             FloatFormat::Single => 32,
             FloatFormat::Double => 64,
         }
@@ -43,6 +45,7 @@ impl FloatFormat {
     pub fn name(self) -> &'static str {
         match self {
             FloatFormat::Half => "f16",
+            FloatFormat::Brain => "bf16",
             FloatFormat::Single => "f32",
             FloatFormat::Double => "f64",
         }
@@ -52,6 +55,7 @@ impl FloatFormat {
     pub fn is_nan(self, bits: u64) -> bool {
         match self {
             FloatFormat::Half => bits & 0x7fff > 0x7c00,
+            FloatFormat::Brain => bits & 0x7fff > 0x7f80,
             FloatFormat::Single => bits & 0x7fff_ffff > 0x7f80_0000,
             FloatFormat::Double => bits << 1 > 0x7ff0_0000_0000_0000 << 1,
         }
@@ -61,6 +65,7 @@ impl FloatFormat {
     pub fn nan(self) -> u64 {
         match self {
             FloatFormat::Half => 0x7e01,
+            FloatFormat::Brain => 0x7fc1,
             FloatFormat::Single => 0x7fc1_2345,
             FloatFormat::Double => 0x7ff8_1234_5678_9abc,
         }
@@ -98,7 +103,7 @@ pub fn integer(width: u32) -> Source {
 
 /// A source that is a float.
 pub fn float(format: FloatFormat) -> Source {
-    let literal = if format == FloatFormat::Half { Literal::None } else { Literal::Float };
+    let literal = if format.width() == 16 { Literal::None } else { Literal::Float };
     Source { width: format.width(), literal }
 }
 
@@ -144,7 +149,19 @@ impl Operation {
         let nan = format.nan();
         let (text, meaning) = (self.text, self.meaning);
         let is_pair = self.destinations[0] > format.width();
+        // No GPU before Hopper compares bfloat16.
+        let of_brain = |value: &str, temporary: &str| {
+            format!(
+                "and.b16 %s3, {value}, 0x7fff; setp.gt.u16 %q0, %s3, 0x7f80; selp.b16 {temporary}, {nan}, {value}, %q0"
+            )
+        };
         let canonical = match (format, is_pair) {
+            (FloatFormat::Brain, true) => format!(
+                "mov.b32 {{%s0, %s1}}, $d; {}; {}; mov.b32 $d, {{%s0, %s1}}",
+                of_brain("%s0", "%s0"),
+                of_brain("%s1", "%s1")
+            ),
+            (FloatFormat::Brain, false) => of_brain("$d", "$d"),
             (FloatFormat::Half, true) => format!(
                 "mov.b32 {{%s0, %s1}}, $d; setp.nan.f16 %q0, %s0, %s0; setp.nan.f16 %q1, %s1, %s1; \
                  selp.b16 %s0, {nan}, %s0, %q0; selp.b16 %s1, {nan}, %s1, %q1; mov.b32 $d, {{%s0, %s1}}"

@@ -316,6 +316,8 @@ impl<'text> Text<'text> {
             Space::Global => (".global", "%base", SCRATCH_PLACE),
             Space::Generic => ("", "%base", SCRATCH_PLACE),
             Space::Shared => (".shared", "%slot", 0),
+            // A kernel without clusters is a cluster of one CTA.
+            Space::Cluster => (".shared::cluster", "%slot", 0),
             Space::Local => (".local", "%frame", 0),
         };
         let (before, address) = match place {
@@ -333,6 +335,14 @@ impl<'text> Text<'text> {
                 }
             }
         };
+        let (before, address) = match access.space {
+            Space::Cluster => {
+                let plain = address.trim_matches(|bracket| "[]".contains(bracket)).replace('+', ", ");
+                let plain = if plain.contains(',') { format!("add.u32 %place, {plain}; ") } else { String::new() };
+                (format!("{before}{plain}mapa.shared::cluster.u32 %place, %place, 0; "), "[%place]".to_owned())
+            }
+            _ => (before, address),
+        };
         let names: Vec<String> = registers.iter().map(|of| register(*of)).collect();
         let (vector, list) = match names.len() {
             1 => (String::new(), names[0].clone()),
@@ -342,12 +352,27 @@ impl<'text> Text<'text> {
         let line = match action {
             Action::Load => format!("ld{space}{vector}.{kind} {list}, {address}"),
             Action::Store => format!("st{space}{vector}.{kind} {address}, {list}"),
+            Action::Copy => return self.copy(access),
             Action::Update { name, operands } => {
                 let operands: Vec<String> = operands.iter().map(|of| operand(*of)).collect();
                 format!("atom{space}.{name} {list}, {address}, {}", operands.join(", "))
             }
         };
         self.guarded(&format!("{before}{line}"), *guard);
+    }
+
+    /// From the same place of the scratch in device memory.
+    fn copy(&mut self, access: &Access) {
+        let bytes = access.bytes;
+        let place = match access.place {
+            Ok(place) => format!("mov.u32 %place, {place}"),
+            Err(source) => format!("and.b32 %place, {}, {}", operand(source), SCRATCH - bytes),
+        };
+        let lines = format!(
+            "{place}; cvt.u64.u32 %address, %place; add.u64 %address, %address, %base; add.u32 %place, %place, %slot; \
+             cp.async.ca.shared.global [%place], [%address+{SCRATCH_PLACE}], {bytes}; cp.async.wait_all"
+        );
+        self.guarded(&lines, access.guard);
     }
 
     fn together(&mut self, collective: &Collective, sources: &[Operand], destinations: &[Register]) {
@@ -372,6 +397,23 @@ impl<'text> Text<'text> {
             Collective::Match { all: true, width } => self.line(format!("match.all.sync.b{width} {both}, {a}, {all}")),
             Collective::Match { width, .. } => self.line(format!("match.any.sync.b{width} {d}, {a}, {all}")),
             Collective::Count => self.line(format!("barrier.red.popc.u32 {d}, 0, {a}")),
+            Collective::Reduce { name } => self.line(format!("redux.sync.{name} {d}, {a}, {all}")),
+            Collective::Elect => self.line(format!("elect.sync {both}, {all}")),
+            Collective::Transpose => self.line(format!("movmatrix.sync.aligned.m8n8.trans.b16 {d}, {a}")),
+            Collective::Multiply { signed, saturates } => {
+                let list = |names: &[String]| format!("{{{}}}", names.join(", "));
+                let names: Vec<String> = sources.iter().map(|of| operand(*of)).collect();
+                let results: Vec<String> = destinations.iter().map(|of| register(*of)).collect();
+                let types = signed.map(|signed| if signed { "s8" } else { "u8" }).join(".");
+                self.line(format!(
+                    "mma.sync.aligned.m16n8k32.row.col{}.s32.{types}.s32 {}, {}, {}, {}",
+                    if *saturates { ".satfinite" } else { "" },
+                    list(&results),
+                    list(&names[..4]),
+                    list(&names[4..6]),
+                    list(&names[6..])
+                ));
+            }
             Collective::BarrierVote { all } => {
                 let mode = if *all { "and" } else { "or" };
                 self.line(format!("barrier.red.{mode}.pred {d}, 0, {a}"));

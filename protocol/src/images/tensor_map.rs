@@ -36,6 +36,8 @@ pub const TENSOR_MAP_BYTES: usize = 128;
 pub const TENSOR_MAP_READ: usize = 64;
 /// Dimensions that a tensor can have.
 pub const MOST_DIMENSIONS: usize = 5;
+/// What `cuTensorMapEncodeTiled` and its kin write. A kernel that makes a map out of zeros by `tensormap.replace` leaves a zero there (own
+/// finding: Triton's device-side descriptors), which hardware takes, too.
 const VERSION: u32 = 1;
 
 /// The type of a tensor's elements, numbered as the map has it: `tensormap.replace` numbers them so (PTX ISA), and the types behind `Bf16` are
@@ -292,7 +294,7 @@ impl TensorMap {
         let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
         let kind = word(0x08);
         let dimensions = (kind >> 4 & 7) as u8 + 1;
-        if kind >> 1 & 7 != VERSION || usize::from(dimensions) > MOST_DIMENSIONS {
+        if map.iter().all(|byte| *byte == 0) || kind >> 1 & 7 > VERSION || usize::from(dimensions) > MOST_DIMENSIONS {
             return None;
         }
         let is_convolution = kind & 1 != 0;
@@ -535,6 +537,12 @@ mod tests {
         assert_eq!(bytes[0x38..0x3c], [2, 255, 0, 0]);
         assert_eq!(decoded(&bytes), Some(map()));
         assert_eq!(TensorMap::decode(&[0; TENSOR_MAP_READ]), None);
+        let of_version = |version: u8| {
+            let mut bytes = bytes;
+            bytes[8] = bytes[8] & !0xe | version << 1;
+            decoded(&bytes)
+        };
+        assert_eq!([0, 1, 2].map(of_version), [Some(map()), Some(map()), None]);
         for element in ElementType::OF_DRIVER {
             let other = TensorMap { element, ..map() };
             assert_eq!(decoded(&other.encode()), Some(other));

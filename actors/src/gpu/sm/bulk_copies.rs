@@ -9,12 +9,9 @@ use super::memory_pipe::{Owner, Purpose};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::copies::{CopyKind, complete};
-use balar_isa::cluster::{OFFSET_BITS, rank_of};
-use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd, Space};
-use balar_isa::program::lanes;
+use balar_isa::execution::{AccessKind, BulkCopy, BulkEnd};
 use balar_protocol::Payload;
 use balar_protocol::cluster::{ClusterMessage, ClusterPlace};
-use balar_protocol::cuda::FaultCause;
 
 impl<P: Profile> Sm<P> {
     /// The warp has asked for the copy that its last step describes.
@@ -109,44 +106,5 @@ impl<P: Profile> Sm<P> {
         }
         warps.bulk_copy_arrived(warp, (copy.end == BulkEnd::Group).then_some(group), ready);
         self.after_copy(warp, CopyKind::Bulk, step);
-    }
-
-    /// Where hazards are checked: the warp's last step has accessed memory. False where a copy that is under way writes what it accessed in
-    /// shared memory, or reads what it wrote there, and its kernel has failed.
-    #[cold]
-    pub(super) fn has_no_copy_hazard(&mut self, warp: usize, pc: u32, step: &mut Step) -> bool {
-        let (_, _, cta) = self.state.warps.all_of(warp);
-        let rank = cta.cluster.rank();
-        let access = &self.execution.access;
-        let State { warps, bulk, .. } = &self.state;
-        if access.space != Space::Shared || bulk.under_way.is_empty() {
-            return true;
-        }
-        let cta = warps.cta_of(warp);
-        let (start, bytes) = (|copy: &BulkCopy| u64::from(copy.shared), u64::from(access.bytes));
-        // What a lane accesses in another CTA's memory, no copy of this CTA touches.
-        let conflict = lanes(access.mask).filter(|&lane| rank_of(access.addresses[lane]) == rank).find_map(|lane| {
-            let address = access.addresses[lane] & OFFSET_BITS;
-            let copies = bulk.under_way.iter().filter_map(|number| bulk.copies.get(*number));
-            let mut own = copies.filter(|copy| {
-                let owner = usize::from(copy.warp);
-                warps.is_current(owner, copy.generation) && warps.cta_of(owner) == cta
-            });
-            let found = own.find(|UnderWay { copy, .. }| {
-                let writes = matches!(copy.end, BulkEnd::Barrier { .. });
-                let overlaps = address < start(copy) + u64::from(copy.bytes) && start(copy) < address + bytes;
-                overlaps && (writes || copy.end == BulkEnd::Group && access.kind != AccessKind::Load)
-            })?;
-            Some((lane as u8, address, found.copy.end == BulkEnd::Group))
-        });
-        let Some((lane, address, is_read)) = conflict else { return true };
-        let what = match (is_read, access.kind) {
-            (true, _) => "writes to what a bulk copy still reads",
-            (false, AccessKind::Load) => "reads what a bulk copy still writes",
-            (false, _) => "writes to what a bulk copy still writes",
-        };
-        let cause = FaultCause::Hazard(format!("an instruction {what}, at {address:#x} of shared memory"));
-        self.fail(warp, (pc, lane), cause, step.now.cycle, step.out);
-        false
     }
 }

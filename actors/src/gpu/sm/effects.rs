@@ -242,20 +242,44 @@ impl<P: Profile> Sm<P> {
                 self.state.warps.warp_mut(warp).stall = Stall::Sleeping;
                 return Some(self.awake_after(nanoseconds, cycle));
             }
-            Effect::Copy => self.copy(warp, pc, step),
+            Effect::Copy => {
+                if self.specification.check_hazards && !self.has_no_hazard_of_copies(warp, pc, step) {
+                    return None;
+                }
+                self.copy(warp, pc, step);
+            }
             Effect::CopyCommit => self.commit_copies(warp, pc, CopyKind::Words),
             Effect::CopyArrive(operation) => self.arrive_after_copies(warp, pc, operation, step),
-            Effect::CopyWait { groups } => return self.wait_for_copies(warp, (CopyKind::Words, groups), next, cycle),
-            Effect::Bulk(copy) => self.begin_bulk_copy(warp, pc, copy, step),
+            Effect::CopyWait { groups } => {
+                if groups.is_none() {
+                    self.state.warps.context(warp).unwaited.copies_waited_for();
+                }
+                return self.wait_for_copies(warp, (CopyKind::Words, groups), next, cycle);
+            }
+            Effect::Bulk(copy) => {
+                if self.specification.check_hazards && !self.has_no_hazard_of_bulk_copy(warp, pc, &copy, step) {
+                    return None;
+                }
+                self.begin_bulk_copy(warp, pc, copy, step);
+            }
             Effect::BulkCommit => self.commit_copies(warp, pc, CopyKind::Bulk),
             Effect::BulkWait { groups } => {
                 return self.wait_for_copies(warp, (CopyKind::Bulk, Some(groups)), next, cycle);
             }
-            Effect::Product { passes, ends_group } => self.product(warp, pc, (class, passes), ends_group, cycle),
-            Effect::ProductCommit => self.state.warps.context(warp).products.end_group(cycle),
+            Effect::Product { passes, ends_group, reads } => {
+                if self.specification.check_hazards && !self.has_no_hazard_of_product(warp, pc, &reads, step) {
+                    return None;
+                }
+                self.product(warp, pc, (class, passes), cycle);
+                if ends_group {
+                    self.end_group_of_products(warp, cycle);
+                }
+            }
+            Effect::ProductCommit => self.end_group_of_products(warp, cycle),
             Effect::ProductWait { groups, arrival } => {
                 let (slot, context, cta) = self.state.warps.all_of(warp);
                 slot.stall = Stall::ShortScoreboard;
+                context.unwaited.products_waited_for(groups);
                 if let Some(completion) = cta.arrive_until(&arrival, context.products.done(groups)) {
                     let resume = next.max(completion.until);
                     self.release_barrier(self.state.warps.cta_of(warp), completion, resume, step);
@@ -429,15 +453,19 @@ impl<P: Profile> Sm<P> {
     /// Times a product by a group of warps, of which each warp's part takes the tensor cores of its sub-core. The warp goes on, and its
     /// instructions that name the registers do not wait for them: the program waits for the product. How many cycles it takes, and that its
     /// latency comes after them, are estimates; the way of the matrices out of shared memory is not charged for.
-    fn product(&mut self, warp: usize, pc: u32, (class, passes): (Class, u8), ends_group: bool, cycle: u64) {
+    fn product(&mut self, warp: usize, pc: u32, (class, passes): (Class, u8), cycle: u64) {
         let State { warps, front_end, .. } = &mut self.state;
         let free = front_end.hold_tensor(&self.specification.front_end, warp, passes, cycle);
         let products = &mut warps.context(warp).products;
         products.begin(free + self.specification.front_end.latency(class.latency));
-        if ends_group {
-            products.end_group(cycle);
-        }
         self.no_results(warp, pc, cycle);
+    }
+
+    /// The products since the last group are one.
+    fn end_group_of_products(&mut self, warp: usize, cycle: u64) {
+        let context = self.state.warps.context(warp);
+        context.products.end_group(cycle);
+        context.unwaited.end_group();
     }
 
     /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.

@@ -45,6 +45,7 @@ mod effects;
 mod execution;
 mod front_end;
 mod functional;
+mod hazard_checks;
 mod lane_access;
 mod lane_memory;
 mod memory_pipe;

@@ -316,7 +316,8 @@ crate::parameters! {
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
         #[range(CYCLES)]
         operand_read_latency: u32 = "11",
-        /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
+        /// whether an instruction that uses shared memory before a copy or a product is done with it is an error, or, in machine code, one that
+        /// uses a register too early
         check_hazards: bool = "false",
         /// capacity of a sub-core's own instruction cache (L0); without any, it reads the SM's
         #[range(..=Bytes(1 << 20))]

@@ -17,7 +17,6 @@ use super::remote_access::RemoteWait;
 use super::timeline::SmTimeline;
 use super::warps::Warps;
 use super::warps::cta::Completion;
-use super::warps::hazards::Times;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
@@ -28,9 +27,7 @@ use crate::gpu::gauges::WARP_INSTRUCTIONS;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use crate::slab::Slab;
 use balar_isa::execution::Effect;
-use balar_isa::interpreter::member_mask_hazard;
-use balar_isa::program::{LatencyClass, Pipe};
-use balar_isa::sass::Opcode;
+use balar_isa::program::Pipe;
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Clock, Payload, PortId};
@@ -147,11 +144,6 @@ pub(super) struct Scratch {
     pub(super) events: Vec<Event>,
     pub(super) wanted_lines: Wanted,
     pub(super) waiting: Vec<u16>,
-}
-
-/// The class of a result that another instruction reads as an operand: predicates are late for guards and branches alone.
-fn operand_class(class: LatencyClass) -> LatencyClass {
-    if class == LatencyClass::Predicate { LatencyClass::Integer } else { class }
 }
 
 /// A streaming multiprocessor, which keeps a profile of its instructions or none.
@@ -329,69 +321,6 @@ impl<P: Profile> Sm<P> {
         if self.specification.check_hazards {
             self.state.warps.context(warp).hazards.completed(pc, ready.cycle());
         }
-    }
-
-    /// Where hazards are checked: an instruction of machine code has run in a cycle. False where it came too early, and its kernel has
-    /// failed.
-    #[cold]
-    pub(super) fn has_no_hazard(&mut self, warp: usize, pc: u32, cycle: u64, out: &mut Outbox) -> bool {
-        let front_end = &self.specification.front_end;
-        let context = self.state.warps.context(warp);
-        let lanes = context.state().executed_mask();
-        let program = context.program.clone();
-        let Some((program, instruction)) =
-            program.as_ref().and_then(|program| Some((program, program.machine_instruction(pc)?)))
-        else {
-            return true;
-        };
-        let timing = program.timing(pc);
-        let is_known = program.has_known_latencies();
-        let after = |latency| if is_known { cycle + front_end.latency(latency) } else { cycle };
-        let operands = cycle + self.specification.operand_read_latency;
-        // That an atomic's place is in device memory is known when its operands have been read; where that is all it tells, it holds no
-        // scoreboard for results.
-        let claims = instruction.opcode() == Opcode::Atom && timing.control.write_barrier == 0;
-        let times = Times {
-            issue: cycle,
-            result: match timing.is_plain {
-                true => Some(after(operand_class(timing.latency))),
-                false => claims.then_some(operands),
-            },
-            // Who waits for a scoreboard waits for the result.
-            guard: if timing.control.write_barrier == 0 { after(LatencyClass::Predicate) } else { cycle },
-            operands: timing.pipe.is_memory().then_some(operands),
-        };
-        let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };
-        let cause = FaultCause::Hazard(format!("{} {}", hazard.what, program.describe(hazard.pc)));
-        self.fail(warp, (pc, lanes.trailing_zeros().min(31) as u8), cause, cycle, out);
-        false
-    }
-
-    /// Where hazards are checked: the warp's next instruction is about to run. False where its lanes name member masks that contradict each
-    /// other, and its kernel has failed.
-    #[cold]
-    pub(super) fn has_no_mask_hazard(&mut self, warp: usize, cycle: u64, out: &mut Outbox) -> bool {
-        let (program, state, _) = self.state.warps.context(warp).parts();
-        let Some((lane, what)) = member_mask_hazard(program, state) else { return true };
-        let pc = state.pc();
-        self.fail(warp, (pc, lane), FaultCause::Hazard(what), cycle, out);
-        false
-    }
-
-    /// Where hazards are checked: an instruction of the warp has completed a barrier. False where warps that the barrier's count asks for
-    /// have ended before they arrived, so that hardware would wait for ever; its kernel has failed.
-    #[cold]
-    pub(super) fn has_all_warps(&mut self, warp: usize, pc: u32, completion: Completion, step: &mut Step) -> bool {
-        let Completion { barrier, missing_warps, .. } = completion;
-        if missing_warps == 0 {
-            return true;
-        }
-        let what =
-            format!("barrier {barrier} waits for {missing_warps} more warps by its count, and no such warp is left");
-        let lanes = self.state.warps.context(warp).state().executed_mask();
-        let lane = lanes.trailing_zeros().min(31) as u8;
-        self.fail(warp, (pc, lane), FaultCause::Hazard(what), step.now.cycle, step.out);
-        false
     }
 
     /// Finds out when the warp can issue next, `earliest` at the soonest, and puts it where it will be found then.

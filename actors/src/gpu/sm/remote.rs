@@ -98,6 +98,9 @@ impl<P: Profile> Sm<P> {
         let Some(port) = self.wiring.cluster else { return };
         let mut answer = Box::new(bulk.clone());
         perform_bulk(&mut answer, self.state.warps.cta_at(bulk.to.slot));
+        if self.specification.check_hazards && answer.fault.is_none() {
+            answer.fault = self.hazard_of_remote_copy(bulk);
+        }
         self.answer(port, ClusterMessage::BulkDone(answer), step);
     }
 

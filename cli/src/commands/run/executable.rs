@@ -309,7 +309,7 @@ impl Linkage {
         let closed = |library: &&String| CLOSED_LIBRARIES.iter().any(|known| file_name(library).starts_with(known));
         let note = |library: &String| {
             format!(
-                "{library} contains kernels only as machine code: they run with '--isa auto', where it has some for the GPU"
+                "{library} contains kernels only as machine code: they run where it has some for the GPU, but not with '--isa ptx'"
             )
         };
         let is_static = self.loader.is_none().then(|| {

@@ -102,6 +102,7 @@ pub(in crate::interpreter) fn copy(
     if let Err(error) = context.memory.store(&part, &context.values.accessed) {
         return problem(error);
     }
+    context.values.operands.low = part.addresses;
     warp.control.advance();
     Effect::Copy
 }

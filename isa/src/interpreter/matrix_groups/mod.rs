@@ -9,6 +9,7 @@
 
 mod descriptor;
 mod operands;
+mod reads;
 
 use super::floating_point::number_format::Format;
 use super::registers::{Lane, Registers, special};
@@ -18,17 +19,18 @@ use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, GROUP_BARRIERS, StepContext};
 use crate::lanes::LANES;
 use crate::matrix::{Element, Generation};
-use crate::matrix_group::{GROUP_WARPS, GroupForm, MOST_DEPTH, WARP_ROWS};
+use crate::matrix_group::{GROUP_WARPS, GroupForm, MOST_DEPTH, MOST_STORED, WARP_ROWS};
 use crate::operation::Instruction;
 use crate::operation::operand::Row;
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 use descriptor::{CHUNK, Descriptor, OutOfReach};
 use operands::{BLOCK, Block, Product};
+pub use reads::ProductReads;
 
-/// A group's product. The immediate is a [`GroupForm`]; the list has D, C, and A where it is in registers; the first two sources are the
-/// descriptors of A and B, of which those of the first lane count. The accumulator counts where the first predicate source is true. In
-/// PTX all lanes come together first.
+/// A group's product. The immediate is a [`GroupForm`]; the list has D, C, A where it is in registers, and the metadata of a sparse A; the
+/// first two sources are the descriptors of A and B, of which those of the first lane count. The accumulator counts where the first predicate
+/// source is true. In PTX all lanes come together first.
 pub(super) fn product<const VERSION: usize>(
     instruction: &Instruction,
     warp: &mut WarpState,
@@ -83,14 +85,14 @@ fn multiply<const VERSION: usize>(
 ) -> Effect {
     let form = GroupForm::unpack(instruction.immediate);
     let lane = mask.trailing_zeros() as usize % LANES;
-    let descriptors = [0, 1].map(|number| {
+    let words = [0, 1].map(|number| {
         let source = instruction.sources[number];
         let bits = if instruction.memory.pairs {
             u64::read_pair(registers, constants, source)
         } else {
             u64::read(registers, constants, source)
         };
-        Descriptor::new(bits[lane])
+        bits[lane]
     });
     let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
     let product = Product {
@@ -98,13 +100,16 @@ fn multiply<const VERSION: usize>(
         instruction,
         constants,
         shared,
-        descriptors,
+        descriptors: words.map(Descriptor::new),
         adds: truth >> lane & 1 != 0,
         warp: registers.special[special::FIRST_THREAD] / LANES as u32 % GROUP_WARPS,
         mask,
     };
     match compute::<VERSION>(&product, registers) {
-        Ok(()) => Effect::Product { passes: form.passes(), ends_group: form.ends_group },
+        Ok(()) => {
+            let reads = ProductReads { form: instruction.immediate, descriptors: words, warp: product.warp };
+            Effect::Product { passes: form.passes(), ends_group: form.ends_group, reads }
+        }
         Err(OutOfReach { address }) => {
             let cause = FaultCause::IllegalAddress {
                 address: address.into(),
@@ -142,12 +147,16 @@ fn compute_portable(product: &Product, registers: &mut Registers) -> Result<(), 
 impl Product<'_> {
     #[inline(always)]
     fn compute<const VERSION: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
-        match self.form.a {
-            Element::F16 | Element::Bf16 => self.floats::<VERSION, 16>(registers),
-            Element::Tf32 => self.floats::<VERSION, 8>(registers),
-            Element::E4m3 | Element::E5m2 => self.floats::<VERSION, MOST_DEPTH>(registers),
-            Element::Bits => self.bits(registers),
-            _ => self.integers::<VERSION>(registers),
+        match (self.form.a, self.form.selector) {
+            (Element::F16 | Element::Bf16, None) => self.floats::<VERSION, 16, 16>(registers),
+            (Element::F16 | Element::Bf16, Some(_)) => self.floats::<VERSION, 16, 32>(registers),
+            (Element::Tf32, None) => self.floats::<VERSION, 8, 8>(registers),
+            (Element::Tf32, Some(_)) => self.floats::<VERSION, 8, 16>(registers),
+            (Element::E4m3 | Element::E5m2, None) => self.floats::<VERSION, 32, 32>(registers),
+            (Element::E4m3 | Element::E5m2, Some(_)) => self.floats::<VERSION, MOST_STORED, MOST_DEPTH>(registers),
+            (Element::Bits, _) => self.bits(registers),
+            (_, None) => self.integers::<VERSION, 32, 32>(registers),
+            (_, Some(_)) => self.integers::<VERSION, MOST_STORED, MOST_DEPTH>(registers),
         }
     }
 
@@ -156,16 +165,21 @@ impl Product<'_> {
         (self.form.columns - first).min(BLOCK as u32) as usize
     }
 
+    /// Of rows of A, `STORED` elements are stored.
     #[inline(always)]
-    fn floats<const VERSION: usize, const DEPTH: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
-        let GroupForm { a, b, d, columns, negates, .. } = self.form;
+    fn floats<const VERSION: usize, const STORED: usize, const DEPTH: usize>(
+        &self,
+        registers: &mut Registers,
+    ) -> Result<(), OutOfReach> {
+        let GroupForm { a, b, d, columns, negates, selector, .. } = self.form;
+        let adder = Adder::new(Generation::Hopper, a);
         let sums = Sums::<DEPTH> {
             elements: [a, b],
-            adder: Adder::new(Generation::Hopper, a),
+            adder: if selector.is_some() { adder.of_sparse() } else { adder },
             result: if d == Element::F16 { Format::F16 } else { Format::F32 },
         };
         let mut left = [[0; DEPTH]; WARP_ROWS];
-        self.gather_rows(registers, &mut left)?;
+        self.gather_whole_rows::<STORED, DEPTH>(registers, &mut left)?;
         if negates[0] {
             left.as_flattened_mut().iter_mut().for_each(|bits| *bits ^= 1 << (a.bits() - 1));
         }
@@ -197,14 +211,17 @@ impl Product<'_> {
     }
 
     #[inline(always)]
-    fn integers<const VERSION: usize>(&self, registers: &mut Registers) -> Result<(), OutOfReach> {
+    fn integers<const VERSION: usize, const STORED: usize, const DEPTH: usize>(
+        &self,
+        registers: &mut Registers,
+    ) -> Result<(), OutOfReach> {
         let GroupForm { a, b, columns, saturates, .. } = self.form;
-        let mut left = [[0; MOST_DEPTH]; WARP_ROWS];
-        self.gather_rows(registers, &mut left)?;
-        let mut rows = [[0.0; MOST_DEPTH]; WARP_ROWS];
+        let mut left = [[0; DEPTH]; WARP_ROWS];
+        self.gather_whole_rows::<STORED, DEPTH>(registers, &mut left)?;
+        let mut rows = [[0.0; DEPTH]; WARP_ROWS];
         to_numbers(a, &left, &mut rows);
-        let mut right = [[[0; WIDTH]; MOST_DEPTH]; BLOCK / WIDTH];
-        let mut factors = [[0.0; WIDTH]; MOST_DEPTH];
+        let mut right = [[[0; WIDTH]; DEPTH]; BLOCK / WIDTH];
+        let mut factors = [[0.0; WIDTH]; DEPTH];
         for first in (0..columns).step_by(BLOCK) {
             let count = self.block(first);
             self.gather_columns(first, count, &mut right)?;
@@ -213,7 +230,7 @@ impl Product<'_> {
             for (group, right) in right.iter().enumerate().take(count.div_ceil(WIDTH)) {
                 to_numbers(b, right, &mut factors);
                 for (left, block) in rows.iter().zip(&mut block.0) {
-                    let totals = dot_products::<VERSION>(left, &factors);
+                    let totals = dot_products::<VERSION, _>(left, &factors);
                     for (sum, total) in block[group].iter_mut().zip(totals) {
                         *sum = added(*sum, total, saturates);
                     }

@@ -69,7 +69,29 @@ impl Product<'_> {
         rows[number / LANES].0[number % LANES] as u16
     }
 
-    /// The warp's rows of A.
+    /// The warp's rows of A with the zeros that a sparse one leaves out. Where metadata name a place twice, which the ISA does not allow, the
+    /// later element is there.
+    #[inline(always)]
+    pub(super) fn gather_whole_rows<const STORED: usize, const DEPTH: usize>(
+        &self,
+        registers: &Registers,
+        rows: &mut [[u32; DEPTH]; WARP_ROWS],
+    ) -> Result<(), OutOfReach> {
+        let Some(selector) = self.form.selector else { return self.gather_rows(registers, rows) };
+        let mut stored = [[0; STORED]; WARP_ROWS];
+        self.gather_rows(registers, &mut stored)?;
+        let place = 2 * self.form.result_registers() + self.form.factor_registers();
+        let metadata = u32::read(registers, self.constants, Source(self.listed(place)));
+        let sparse = self.form.sparse_rows();
+        for (row, (stored, whole)) in stored.iter().zip(rows).enumerate() {
+            for (place, element) in stored.iter().enumerate() {
+                whole[sparse.column(&metadata, selector.into(), row, place) % DEPTH] = *element;
+            }
+        }
+        Ok(())
+    }
+
+    /// The warp's rows of A, as they are stored.
     pub(super) fn gather_rows<const DEPTH: usize>(
         &self,
         registers: &Registers,

@@ -4,7 +4,7 @@ use super::operands::Operands;
 use super::tensor::element;
 use super::{Lowered, NO_SUCH_OPERAND, Pending};
 use crate::matrix::Element;
-use crate::matrix_group::{DEPTH_BYTES, GroupForm};
+use crate::matrix_group::GroupForm;
 use crate::operation::Kind;
 use crate::sass::{self, Aspect, Location, Opcode, RegisterOperand};
 
@@ -16,14 +16,20 @@ fn number(text: &str) -> Lowered<u32> {
 
 impl Pending {
     pub(super) fn matrix_group(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
-        if sass.has(Aspect::Sparse) {
-            return Err("a product with a sparse matrix".to_owned());
+        if sass.has(Aspect::Offsets) {
+            return Err("a product with offsets in registers".to_owned());
         }
         // The first matrix is described, too, or comes before the description.
         let first = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
         let a_in_registers = matches!(first.location, Location::Register(RegisterOperand::General(_)));
-        let form = group_form(sass, a_in_registers, first.is_negated)?;
         let described = usize::from(a_in_registers);
+        // Behind the accumulator.
+        let metadata = sass.has(Aspect::Sparse).then(|| sass.source(described + 2));
+        let selector = match sass.source(described + 3).and_then(|source| source.immediate()) {
+            selector if metadata.is_some() => Some(selector.unwrap_or_default() as u8),
+            _ => None,
+        };
+        let form = group_form(sass, a_in_registers, first.is_negated, selector)?;
         let Some(Location::Register(RegisterOperand::Uniform(descriptors))) =
             sass.source(described).map(|source| source.location)
         else {
@@ -52,6 +58,10 @@ impl Pending {
             let factor = register(0)?;
             list.extend((0..form.factor_registers() as u8).map(|further| operands.following(factor, further).0));
         }
+        if let Some(metadata) = metadata {
+            let metadata = metadata.and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
+            list.push(operands.register(metadata).0);
+        }
         self.instruction.operand_list = operands.list(list);
         self.instruction.memory.pairs = true;
         self.instruction.kind = Kind::GroupProduct;
@@ -73,7 +83,12 @@ impl Pending {
 }
 
 /// The form of a product by its modifiers.
-fn group_form(sass: &sass::Instruction, a_in_registers: bool, is_negated: bool) -> Lowered<GroupForm> {
+fn group_form(
+    sass: &sass::Instruction,
+    a_in_registers: bool,
+    is_negated: bool,
+    selector: Option<u8>,
+) -> Lowered<GroupForm> {
     let types = |aspects: [Aspect; 2]| -> Lowered<[Element; 2]> {
         Ok([element(sass.text(aspects[0]))?, element(sass.text(aspects[1]))?])
     };
@@ -85,18 +100,14 @@ fn group_form(sass: &sass::Instruction, a_in_registers: bool, is_negated: bool) 
         _ => ([Element::Bits; 2], Element::S32),
     };
     let (columns, depth) = (number(sass.text(Aspect::Shape))?, number(sass.text(Aspect::Depth))?);
-    let bits = if a == Element::Bits { 1 } else { a.bits() };
-    if depth * bits != DEPTH_BYTES * 8 {
-        return Err(format!("a product of this type and the depth {depth}"));
-    }
     if matches!(a, Element::Bf16 | Element::Tf32) && d == Element::F16 {
         return Err("a product of this type with a result of halves".to_owned());
     }
     let transposes = [sass.has(Aspect::TransposeFirst), sass.has(Aspect::TransposeSecond)];
-    if transposes != [false; 2] && bits != 16 {
+    if transposes != [false; 2] && a.bits() != 16 {
         return Err("a transposed matrix of this type".to_owned());
     }
-    Ok(GroupForm {
+    let form = GroupForm {
         a,
         b,
         d,
@@ -106,5 +117,13 @@ fn group_form(sass: &sass::Instruction, a_in_registers: bool, is_negated: bool) 
         transposes,
         saturates: sass.has(Aspect::Saturate),
         ends_group: sass.has(Aspect::Group),
-    })
+        selector,
+    };
+    if depth != form.depth() {
+        return Err(format!("a product of this type and the depth {depth}"));
+    }
+    if !form.has_metadata() {
+        return Err("metadata of lanes that are not there".to_owned());
+    }
+    Ok(form)
 }

@@ -250,6 +250,8 @@ fn matrix_products_of_whole_warps() {
 fn matrix_products_of_groups_of_warps() {
     let code = include_bytes!("../../machine/matrix_groups.sm_90a.cubin");
     compare(source!("matrix_groups"), 90, code, 6);
+    let code = include_bytes!("../../machine/sparse_matrix_groups.sm_90a.cubin");
+    compare(source!("sparse_matrix_groups"), 90, code, 6);
 }
 
 /// Behind the address, which is zero, come parameters of one and two bytes.

@@ -64,6 +64,14 @@ fn reading_before_the_barrier_is_a_hazard() {
     }
 }
 
+/// A second copy to a place that another one has not filled.
+#[test]
+fn a_copy_over_a_copy_is_a_hazard() {
+    let over = COPIES.replacen("[b], [%rd2]", "[a], [%rd2]", 1);
+    let stderr = failure(&format!("{over} {WAIT} {LOAD}"));
+    assert!(stderr.contains("a bulk copy writes to what a bulk copy still writes"), "{stderr}");
+}
+
 #[test]
 fn writing_to_what_is_sent_is_a_hazard() {
     let sent = |wait: &str| {

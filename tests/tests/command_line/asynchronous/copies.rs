@@ -53,6 +53,29 @@ fn wait(parity: u32) -> String {
 }
 
 #[test]
+fn reading_before_the_wait_is_a_hazard() {
+    let checked = [&NODE[..], &["--check-hazards"]].concat();
+    let run = |body: &str| run_kernel(&kernel(body), "1", &checked);
+    let both = copies("cp.async.commit_group;");
+    for (waits, is_early) in [
+        ("cp.async.commit_group; cp.async.wait_group 0;", false),
+        ("cp.async.wait_all;", false),
+        ("cp.async.commit_group; cp.async.wait_group 1;", true),
+        ("cp.async.commit_group;", true),
+        ("", true),
+    ] {
+        let called = run(&format!("{both} {waits} {LOAD}"));
+        assert_eq!(called.code != 0, is_early, "{waits}: {}", called.stderr);
+        let said = "an instruction reads what is still to be written";
+        assert_eq!(called.stderr.contains(said), is_early, "{waits}: {}", called.stderr);
+    }
+    let over = run(&format!("{both} st.shared.u32 [%r5], 0; cp.async.wait_all; {LOAD}"));
+    assert!(over.stderr.contains("an instruction writes to what is still to be written"), "{}", over.stderr);
+    let barrier = format!("{START} {both} cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; {} {LOAD}", wait(0));
+    assert_eq!(run(&barrier).code, 0, "an mbarrier object is a wait, too");
+}
+
+#[test]
 fn groups_of_copies() {
     let both = copies("cp.async.commit_group;");
     let [waited, _] = verified(

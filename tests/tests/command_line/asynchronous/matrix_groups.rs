@@ -105,6 +105,50 @@ fn tensor_cores_are_taken_for_as_long_as_a_product_has_columns() {
     assert!(narrow[1] < wide[1], "cycles that the second product waits for the first: {narrow:?}, {wide:?}");
 }
 
+/// What `--check-hazards` says about a kernel with this body; nothing where it is right.
+fn hazard(body: &str) -> String {
+    let called = run_kernel(&kernel(body), "1", &[&NODE[..], &["--check-hazards"]].concat());
+    if called.code == 0 { String::new() } else { called.stderr }
+}
+
+#[test]
+fn writing_to_what_a_product_reads_is_a_hazard() {
+    // Warp 1 has its rows of A from byte 512 on, where nothing lies; B is in the first 256 bytes.
+    let store = "st.shared.u32 [%r5], 0;";
+    let (done, first) = (wait(0), format!("{FENCE} {PRODUCT} {COMMIT}"));
+    assert_eq!(hazard(&format!("{first} {done} {store}")), "");
+    for early in [format!("{first} {store} {done}"), format!("{first} {} {store} {done}", wait(1))] {
+        let said = hazard(&early);
+        assert!(
+            said.contains("an instruction writes to what is still to be read, at 0x0 of shared memory, by"),
+            "{said}"
+        );
+        assert!(said.contains("wgmma.mma_async"), "{said}");
+    }
+    // The first of two groups is waited for, the second one not.
+    let two = format!("{first} {PRODUCT} {COMMIT} {} {store} {done}", wait(1));
+    assert!(hazard(&two).contains("is still to be read"));
+    let copy = format!("{first} cp.async.ca.shared.global [%r5], [%rd1], 4; cp.async.wait_all; {done}");
+    assert!(hazard(&copy).contains("a copy writes to what is still to be read"));
+    assert_eq!(hazard(&format!("{first} add.u32 %r5, %r5, 512; ld.shared.u32 %r8, [%r4]; {done}")), "", "a read");
+}
+
+#[test]
+fn multiplying_what_a_copy_writes_is_a_hazard() {
+    let copy = |wait: &str| {
+        format!(
+            "sub.u64 %rd5, %rd1, %rd4; mov.u32 %r8, 0; cp.async.ca.shared.global [%r5], [%rd5], 4, %r8;
+            cp.async.ca.shared.global [%r5], [%rd5], 4, %r8; {wait} bar.sync 0; fence.proxy.async;
+            {FENCE} {PRODUCT} {COMMIT} {}",
+            super::matrix_groups::wait(0)
+        )
+    };
+    assert_eq!(hazard(&copy("cp.async.wait_all;")), "");
+    let part = copy("").replacen("4, %r8", "4", 1).replacen("[%rd5], 4, %r8", "[%rd5], 4, 0", 1);
+    let said = hazard(&part);
+    assert!(said.contains("a product of matrices reads what is still to be written"), "{said}");
+}
+
 #[test]
 fn a_matrix_outside_of_shared_memory_faults() {
     let body = format!("mov.b64 %d2, 0x8000000000083fff; {}", PRODUCT.replace("%d1, %d1", "%d1, %d2"));

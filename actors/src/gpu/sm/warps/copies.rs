@@ -60,6 +60,11 @@ impl Copies {
         self.first.wrapping_add(self.batches.len() as u32)
     }
 
+    /// Is a copy of this batch under way, or has the batch not ended?
+    pub fn has_not_finished(&self, batch: u32) -> bool {
+        batch.wrapping_sub(self.first) <= self.batches.len() as u32
+    }
+
     /// A copy has begun; [`Copies::arrived`] will follow.
     pub fn begin(&mut self) {
         self.open += 1;

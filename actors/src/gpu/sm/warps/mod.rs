@@ -16,6 +16,7 @@ pub mod products;
 pub mod readiness;
 mod residence;
 pub mod slot;
+pub mod unwaited;
 pub mod wheel;
 
 use super::counters::{SmCounters, Stall};
@@ -152,6 +153,11 @@ impl<P: Profile> Warps<P> {
         let slot = &mut self.warps[warp];
         let cta = &mut self.ctas[usize::from(slot.cta)];
         (slot, &mut self.contexts[warp], cta)
+    }
+
+    /// The states of a CTA's warps.
+    pub fn contexts_of(&self, cta: usize) -> impl Iterator<Item = &Context> {
+        members(self.ctas[cta].warps).map(|warp| &self.contexts[warp])
     }
 
     /// A warp's slot, its state, and the readiness of its instructions.

@@ -111,7 +111,7 @@ impl<P: Profile> Warps<P> {
     }
 
     fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
-        let Context { state, program: code, readiness, hazards, image_reads, copies, bulk, products, local } =
+        let Context { state, program: code, readiness, hazards, unwaited, image_reads, copies, bulk, products, local } =
             &mut self.contexts[warp];
         match state {
             Some(state) => state.reset(program, shape),
@@ -119,6 +119,7 @@ impl<P: Profile> Warps<P> {
         }
         readiness.start(program);
         hazards.clear();
+        unwaited.clear();
         image_reads.clear();
         products.clear();
         lane_memory::begin_local(local, program.resources().local_bytes as usize);

@@ -5,6 +5,7 @@ use super::hazards::Hazards;
 use super::image_reads::ImageReads;
 use super::products::Products;
 use super::readiness::Readiness;
+use super::unwaited::Unwaited;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
 use balar_isa::warp::WarpState;
@@ -140,6 +141,8 @@ pub struct Context {
     pub readiness: Readiness,
     /// The pending reads and writes, where hazards are checked.
     pub hazards: Hazards,
+    /// The copies and products that are not waited for, where hazards are checked.
+    pub unwaited: Unwaited,
     /// Machine code: reads of textures and surfaces that are under way.
     pub image_reads: ImageReads,
     /// Copies to shared memory.
