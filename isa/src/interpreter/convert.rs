@@ -309,9 +309,15 @@ impl Conversion {
 pub(crate) struct Convert;
 
 impl Body for Convert {
+    #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let conversion = Conversion::unpack(instruction.immediate);
         let source = instruction.sources[0];
+        if !conversion.from.is_wide()
+            && let Some(results) = conversion.of_lanes(&u32::read(registers, constants, source))
+        {
+            return write_element(registers, instruction.destinations[0], false, &results.map(u64::from), mask);
+        }
         let mut values: [u64; LANES] = if conversion.from.is_wide() {
             u64::read(registers, constants, source)
         } else {
@@ -329,10 +335,17 @@ impl Body for Convert {
 pub(crate) struct ConvertPair;
 
 impl Body for ConvertPair {
+    #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let conversion = Conversion::unpack(instruction.immediate);
         let [upper, lower, random] = [0, 1, 2].map(|place| u32::read(registers, constants, instruction.sources[place]));
         let (from, to) = (conversion.from.packed_bits(), conversion.to.packed_bits());
+        if !conversion.is_packed
+            && let (Some(upper), Some(lower)) = (conversion.of_lanes(&upper), conversion.of_lanes(&lower))
+        {
+            let both = std::array::from_fn(|lane| upper[lane] << to | lower[lane]);
+            return u32::write(registers, instruction.destinations[0], &both, mask);
+        }
         let values = std::array::from_fn(|lane| {
             let (upper, lower) =
                 if conversion.is_packed { (upper[lane] >> from, upper[lane]) } else { (upper[lane], lower[lane]) };

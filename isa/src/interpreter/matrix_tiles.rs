@@ -4,6 +4,7 @@
 //! Of a product of m16n8, the operands come from registers as they lie there; others come element by element.
 
 use super::floating_point::number_format::Format;
+use super::narrowing::{half_of_e4m3, half_of_e5m2};
 use super::tensor_columns::{Factors, Products, WIDTH, dot_products};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add, unread_bits, widened};
 use crate::lanes::LANES;
@@ -343,17 +344,7 @@ impl Integers {
 /// The half of the value of an 8-bit float.
 #[inline(always)]
 pub(super) fn half_of_byte(element: Element, bits: u32) -> u32 {
-    /// 2^120: the difference of the biases of single precision and of `.e4m3`.
-    const UNIT: f32 = f32::from_bits((127 + 127 - 7) << 23);
-    let (sign, magnitude) = ((bits & 0x80) << 8, bits & 0x7f);
-    let (half, largest) = if element == Element::E5m2 {
-        (magnitude << 8, 0x7c)
-    } else {
-        // All of them but zero are normal numbers of both formats.
-        let single = (f32::from_bits(magnitude << 20) * UNIT).to_bits();
-        ((single >> 13).saturating_sub((127 - 15) << 10), 0x7e)
-    };
-    if magnitude > largest { 0x7fff } else { sign | half }
+    if element == Element::E5m2 { half_of_e5m2(bits) } else { half_of_e4m3(bits) }
 }
 
 /// The words of a register by the lane's place among its four neighbours. Version 1 only for processors with vector features.

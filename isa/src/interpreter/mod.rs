@@ -15,6 +15,7 @@ mod matrix_groups;
 mod matrix_tiles;
 mod members;
 pub(crate) mod movement;
+mod narrowing;
 pub(crate) mod packed;
 pub(crate) mod registers;
 mod run;

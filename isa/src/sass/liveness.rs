@@ -65,6 +65,11 @@ impl RegisterSet {
     pub fn has_register(&self, number: u8) -> bool {
         self.general[usize::from(number / 64)] >> (number % 64) & 1 != 0
     }
+
+    /// Is a uniform register in it?
+    pub fn has_uniform(&self, number: u8) -> bool {
+        self.uniform >> (number % 64) & 1 != 0
+    }
 }
 
 const NONE: RegisterSet = RegisterSet { general: [0; 4], uniform: 0, predicates: 0, uniform_predicates: 0 };

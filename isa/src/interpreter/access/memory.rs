@@ -284,19 +284,26 @@ fn illegal(access: &MemoryAccess, lane: usize, kind: FaultAccess) -> MemoryProbl
     MemoryProblem::Fault { lane: lane as u8, cause }
 }
 
-/// Loads from the parameter block at addresses known at run time.
+/// Loads from the parameter block at addresses known at run time, which most often are the same in all lanes.
 fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
     let length = usize::from(access.bytes);
-    for lane in lanes(access.mask) {
-        let address = access.addresses[lane];
-        let bytes = usize::try_from(address)
+    let value_of = |lane: usize| {
+        let bytes = usize::try_from(access.addresses[lane])
             .ok()
             .filter(|first| first % length.max(1) == 0)
             .and_then(|first| registers.parameters.get(first..)?.get(..length))
             .ok_or_else(|| illegal(access, lane, FaultAccess::Load))?;
         let mut value = [0; 16];
         value[..length].copy_from_slice(bytes);
-        values.set(lane, u128::from_le_bytes(value));
+        Ok(u128::from_le_bytes(value))
+    };
+    if access.mask == u32::MAX && access.addresses == [access.addresses[0]; LANES] {
+        let value = value_of(0)?;
+        (values.low, values.high) = ([value as u64; LANES], [(value >> 64) as u64; LANES]);
+        return Ok(());
+    }
+    for lane in lanes(access.mask) {
+        values.set(lane, value_of(lane)?);
     }
     Ok(())
 }

@@ -24,11 +24,11 @@ impl Body for ConvertPart {
         let top = 1u64 << (conversion.from.bits() - 1);
         let keep = if sign & sign::ABSOLUTE != 0 { !top } else { u64::MAX };
         let flip = if sign & sign::NEGATE != 0 { top } else { 0 };
-        let mut results = [0; LANES];
-        for lane in 0..LANES {
-            let bits = (sources[lane] >> instruction.offset) & keep ^ flip;
-            results[lane] = conversion.convert(bits, 0);
-        }
+        let sources = sources.map(|source| (source >> instruction.offset) & keep ^ flip);
+        let results = match conversion.of_lanes(&sources.map(|source| source as u32)) {
+            Some(results) => results.map(u64::from),
+            None => sources.map(|source| conversion.convert(source, 0)),
+        };
         if conversion.to.is_wide() {
             u64::write_pair(registers, instruction.destinations[0], &results, mask);
         } else {
@@ -71,6 +71,12 @@ impl Body for UnpackPair {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let conversion = Conversion::unpack(instruction.immediate);
         let words = u32::read(registers, constants, instruction.sources[0]);
+        let [first, second] =
+            [0, 8].map(|further| words.map(|word| word >> (instruction.offset as u32 + further) & 0xff));
+        if let (Some(lower), Some(upper)) = (conversion.of_lanes(&first), conversion.of_lanes(&second)) {
+            let both = std::array::from_fn(|lane| upper[lane] << 16 | lower[lane]);
+            return u32::write(registers, instruction.destinations[0], &both, mask);
+        }
         let results = words.map(|word| {
             let byte = |number: u32| u64::from(word >> (instruction.offset as u32 + 8 * number) & 0xff);
             (conversion.convert(byte(0), 0) | conversion.convert(byte(1), 0) << 16) as u32
@@ -87,10 +93,10 @@ impl Body for ConvertBelow {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let conversion = Conversion::unpack(instruction.immediate);
         let [values, above] = [0, 1].map(|place| u32::read(registers, constants, instruction.sources[place]));
-        let results = std::array::from_fn(|lane| {
-            let low = conversion.convert(u64::from(values[lane]), 0) as u32;
-            (above[lane] >> instruction.offset) << 16 | low
-        });
+        let low = conversion
+            .of_lanes(&values)
+            .unwrap_or_else(|| values.map(|value| conversion.convert(u64::from(value), 0) as u32));
+        let results = std::array::from_fn(|lane| (above[lane] >> instruction.offset) << 16 | low[lane]);
         u32::write(registers, instruction.destinations[0], &results, mask);
     }
 }

@@ -169,7 +169,11 @@ impl Operands {
         let Some(first) = live.first() else { return (0..self.rows()).collect() };
         let is_live = |row: &u16| match row.checked_sub(FIRST_ROW) {
             Some(number) if number < self.registers.min(u16::from(ZERO)) => first.before.has_register(number as u8),
-            _ => true,
+            Some(number) => match number.checked_sub(self.registers) {
+                Some(number) if number < self.uniform.saturating_sub(1) => first.before.has_uniform(number as u8),
+                _ => true,
+            },
+            None => true,
         };
         (0..self.rows()).filter(is_live).collect()
     }

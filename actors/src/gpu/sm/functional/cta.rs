@@ -11,6 +11,7 @@ use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cta::CtaCluster;
 use balar_protocol::cuda::KernelLaunch;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Warp instructions that a CTA runs before another one's turn comes, unless it waits before: other CTAs may be waited for.
@@ -39,11 +40,27 @@ pub struct FunctionalWarp {
     pub polls: u32,
 }
 
-/// A CTA, or the memory of one that has ended.
+/// CTAs that have ended whose memory a thread of the engine keeps.
+const MOST_KEPT: usize = 64;
+
+/// The memory of a CTA that has ended.
+#[derive(Default)]
+struct Ended {
+    warps: Vec<FunctionalWarp>,
+    shared: Vec<u8>,
+}
+
+thread_local! {
+    /// CTAs that have ended on any SM that this thread runs, the latest last: their memory is still in the processor's cache.
+    static ENDED: RefCell<Vec<Ended>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A CTA, or a slot that is free.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FunctionalCta {
     /// Shared memory, barriers, counters.
     pub slot: CtaSlot,
+    /// Its warps, perhaps more; none in a slot that is free.
     pub warps: Vec<FunctionalWarp>,
     /// Warps that can go on, a bit each.
     pub ready: u32,
@@ -64,6 +81,7 @@ impl FunctionalCta {
         constants: &LaunchConstants,
     ) {
         let shared_bytes = program.resources().addressed_shared_bytes(launch.shared_bytes);
+        Ended { warps: self.warps, shared: self.slot.shared } = ENDED.with_borrow_mut(Vec::pop).unwrap_or_default();
         self.slot.start(Arc::clone(launch), cta, shared_bytes, cluster);
         let constants = program.constants_of_rank(constants, self.slot.cluster.rank());
         self.slot.constants = constants.clone();
@@ -94,6 +112,17 @@ impl FunctionalCta {
         }
         self.ready = u32::MAX >> (32 - warps.clamp(1, 32));
         (self.next, self.turn) = (0, CTA_TURN);
+    }
+
+    /// The CTA has ended: gives its launch.
+    pub fn end(&mut self) -> Option<Arc<KernelLaunch>> {
+        let memory = Ended { warps: std::mem::take(&mut self.warps), shared: std::mem::take(&mut self.slot.shared) };
+        ENDED.with_borrow_mut(|ended| {
+            if ended.len() < MOST_KEPT {
+                ended.push(memory);
+            }
+        });
+        self.slot.launch.take()
     }
 
     /// The next warp that can go on, from the one whose turn is next on.

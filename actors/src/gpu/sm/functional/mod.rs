@@ -45,7 +45,7 @@ const MOST_LINES: usize = 2048;
 pub(super) struct Functional {
     /// CTAs that have not begun, in the order in which they came.
     waiting: VecDeque<FunctionalCtas>,
-    /// Slots; those that are free keep the memory of the CTA that was there.
+    /// Slots, some of them free.
     ctas: Vec<FunctionalCta>,
     free: Vec<u32>,
     /// The slots of CTAs that have begun and not ended, in the order of their turns.
@@ -75,7 +75,7 @@ impl Functional {
         self.running.retain(|&slot| {
             let of_launch = ctas[slot as usize].slot.launch.as_ref().is_some_and(|of| of.id == launch);
             if of_launch {
-                ctas[slot as usize].slot.launch = None;
+                ctas[slot as usize].end();
                 free.push(slot);
             }
             !of_launch
@@ -296,9 +296,9 @@ impl<P: Profile> Sm<P> {
         let functional = &mut self.state.functional;
         let slot = functional.running.remove(turn);
         functional.free.push(slot);
-        let cta = &mut functional.ctas[slot as usize].slot;
-        if let Some(launch) = cta.launch.take() {
-            ends.add(launch.id, &cta.counters, fault, self.wiring.ports.clock.time_of(functional.clock));
+        let cta = &mut functional.ctas[slot as usize];
+        if let Some(launch) = cta.end() {
+            ends.add(launch.id, &cta.slot.counters, fault, self.wiring.ports.clock.time_of(functional.clock));
         }
     }
 
@@ -311,7 +311,7 @@ impl<P: Profile> Sm<P> {
             for result in log.atomic_results() {
                 let (slot, warp) = run::of_token(result.token);
                 let Some(cta) = ctas.get_mut(slot).filter(|cta| cta.slot.launch.is_some()) else { continue };
-                let Waits::Answer(pc) = cta.warps[warp].waits else { continue };
+                let Some(Waits::Answer(pc)) = cta.warps.get(warp).map(|warp| warp.waits) else { continue };
                 if result.kind == LoggedKind::Release {
                     wrong_frees.extend(result.first_zero().map(|(lane, address)| (slot, warp, pc, lane, address)));
                 } else if result.mask != 0 {
