@@ -2,6 +2,7 @@
 
 use crate::interpreter::bodies::Body;
 use crate::interpreter::registers::{Lane, Registers};
+use crate::lanes::LANES;
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, SINK_PREDICATE};
 
@@ -31,10 +32,14 @@ impl Body for IntegerExtremum {
         let form = instruction.immediate;
         let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
         let lesser = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        if are_plain_words(form) {
+            let results = extrema_of_words(&rows, lesser, form);
+            return u32::write(registers, instruction.destinations[0], &results, mask);
+        }
         let mut first_taken = [0; 2];
         let results = std::array::from_fn(|lane| {
             let is_least = lesser >> lane & 1 != 0;
-            let values = rows.map(|row| row[lane]);
+            let values = rows.each_ref().map(|row| row[lane]);
             if form & extremum_form::HALVES != 0 {
                 let [low, high] = [0, 1].map(|place| {
                     let values = values.map(|value| half(value >> (16 * place), form));
@@ -55,6 +60,44 @@ impl Body for IntegerExtremum {
             }
         }
     }
+}
+
+/// Words, none of which is negated but to be added: nothing has more bits than they have, and no predicate is asked for.
+fn are_plain_words(form: u32) -> bool {
+    form & extremum_form::HALVES == 0 && form & (extremum_form::NEGATED | extremum_form::SUM) != extremum_form::NEGATED
+}
+
+/// The same for all lanes at once.
+#[inline(always)]
+fn extrema_of_words([a, b, c]: &[[u32; LANES]; 3], lesser: u32, form: u32) -> [u32; LANES] {
+    // Unsigned numbers have the order of signed ones whose topmost bit is changed.
+    let flip = if form & extremum_form::SIGNED != 0 { 0 } else { 1 << 31 };
+    let choose = |x: &[u32; LANES], y: &[u32; LANES]| {
+        let mut chosen = [0; LANES];
+        for lane in 0..LANES {
+            let (x, y) = ((x[lane] ^ flip) as i32, (y[lane] ^ flip) as i32);
+            let (least, most) = (x.min(y), x.max(y));
+            chosen[lane] = (if lesser >> lane & 1 != 0 { least } else { most }) as u32 ^ flip;
+        }
+        chosen
+    };
+    let mut results = if form & extremum_form::SUM != 0 {
+        let mut sums = [0; LANES];
+        for lane in 0..LANES {
+            let b = if form & extremum_form::NEGATED != 0 { b[lane].wrapping_neg() } else { b[lane] };
+            sums[lane] = a[lane].wrapping_add(b);
+        }
+        choose(&sums, c)
+    } else {
+        choose(a, b)
+    };
+    if form & extremum_form::THREE != 0 {
+        results = choose(&results, c);
+    }
+    if form & (extremum_form::RELU | extremum_form::SIGNED) == extremum_form::RELU | extremum_form::SIGNED {
+        results = results.map(|result| (result as i32).max(0) as u32);
+    }
+    results
 }
 
 /// The value of the lower half of a word.
@@ -104,5 +147,29 @@ impl Body for AddHalves {
             sum(0) | sum(16) << 16
         });
         u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_at_once_are_those_one_by_one() {
+        let notable = [0, 1, 5, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_fffe, u32::MAX];
+        let row = |step: usize| std::array::from_fn(|lane| notable[(lane * step + lane / 8 * 3) % notable.len()]);
+        let rows = [row(1), row(3), row(5)];
+        for form in (0..64).filter(|form| are_plain_words(*form)) {
+            for lesser in [0, u32::MAX, 0x5a5a_3c3c] {
+                let found = extrema_of_words(&rows, lesser, form);
+                for lane in 0..LANES {
+                    let is_signed = form & extremum_form::SIGNED != 0;
+                    let values = rows.each_ref().map(|row| row[lane]);
+                    let values = values.map(|value| if is_signed { i64::from(value as i32) } else { i64::from(value) });
+                    let (expected, _) = extremum(values, lesser >> lane & 1 != 0, form);
+                    assert_eq!(found[lane], expected as u32, "form {form:#x}, {values:?}");
+                }
+            }
+        }
     }
 }

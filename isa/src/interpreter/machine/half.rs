@@ -3,7 +3,7 @@
 use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::combined;
-use crate::interpreter::floating_point::float::{canonical, flush, saturate, saturate_double};
+use crate::interpreter::floating_point::float::{add_to_odd, canonical, flush, saturate, saturate_double};
 use crate::interpreter::floating_point::half_arithmetic::{
     F16, Format, HalfFunction, extremum, extremum_mode, half_mode,
 };
@@ -77,44 +77,69 @@ pub(crate) struct HalfArithmetic<const OPERATION: u8, T>(PhantomData<T>);
 impl<const OPERATION: u8, T: Format> Body for HalfArithmetic<OPERATION, T> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
         let flags = instruction.immediate;
         let flushes = flags & half_mode::FLUSH != 0;
         let saturates = flags & half_mode::SATURATE != 0;
-        let is_positive = flags & half_mode::RELU != 0;
-        let is_single = flags & halves::SINGLE_RESULT != 0;
-        let mut result = [0; LANES];
-        for lane in 0..LANES {
-            let compute = |part: u32| {
-                let [a, b, c] = [0, 1, 2].map(|source| {
-                    let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
-                    value::<T>(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
-                });
-                match OPERATION {
-                    operation::ADD => f64::from(a) + f64::from(b),
-                    operation::MULTIPLY => f64::from(a) * f64::from(b),
-                    // Exact but for sums of halves that are 2^29 apart, which do not reach a half's last bit; rounded to odd it is right.
-                    _ => {
-                        crate::interpreter::floating_point::float::add_to_odd(f64::from(a) * f64::from(b), f64::from(c))
+        let operand = |source: usize, part: u32| {
+            let row = u32::read(registers, constants, instruction.sources[source]);
+            let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
+            values::<T>(&row, part, choice, sign_of(instruction.signs, source), flushes)
+        };
+        let compute = |part: u32| -> [f64; LANES] {
+            let (a, b) = (operand(0, part), operand(1, part));
+            let mut results = [0.0; LANES];
+            match OPERATION {
+                operation::ADD => {
+                    for lane in 0..LANES {
+                        results[lane] = f64::from(a[lane]) + f64::from(b[lane]);
                     }
                 }
-            };
-            result[lane] = if is_single {
-                let value = compute(0) as f32;
+                operation::MULTIPLY => {
+                    for lane in 0..LANES {
+                        results[lane] = f64::from(a[lane]) * f64::from(b[lane]);
+                    }
+                }
+                // Exact but for sums of halves that are 2^29 apart, which do not reach a half's last bit; rounded to odd it is right.
+                _ => {
+                    let c = operand(2, part);
+                    for lane in 0..LANES {
+                        results[lane] = add_to_odd(f64::from(a[lane]) * f64::from(b[lane]), f64::from(c[lane]));
+                    }
+                }
+            }
+            results
+        };
+        let result = if flags & halves::SINGLE_RESULT != 0 {
+            compute(0).map(|value| {
+                let value = value as f32;
                 let value = if saturates { saturate(value) } else { canonical(value) };
                 (if flushes { flush(value) } else { value }).to_bits()
-            } else {
-                let narrow = |value: f64| {
+            })
+        } else {
+            let is_positive = flags & half_mode::RELU != 0;
+            let [lower, upper] = [0, 1].map(|part| {
+                compute(part).map(|value| {
                     let value = if saturates { saturate_double(value) } else { value };
                     let value = if is_positive && value <= 0.0 { 0.0 } else { value };
                     let half = T::narrow_double(value);
-                    if flushes && half & 0x7fff < T::SMALLEST { half & 0x8000 } else { half }
-                };
-                u32::from(narrow(compute(0))) | u32::from(narrow(compute(1))) << 16
-            };
-        }
+                    u32::from(if flushes && half & 0x7fff < T::SMALLEST { half & 0x8000 } else { half })
+                })
+            });
+            std::array::from_fn(|lane| lower[lane] | upper[lane] << 16)
+        };
         u32::write(registers, instruction.destinations[0], &result, mask);
     }
+}
+
+/// [`value`] of all lanes.
+#[inline(always)]
+fn values<T: Format>(row: &[u32; LANES], part: u32, choice: u32, sign: u8, flushes: bool) -> [f32; LANES] {
+    let choice = if choice == 0 { halves::LOW + part } else { choice };
+    if choice == halves::SINGLE {
+        return row.map(|bits| value::<T>(bits, 0, halves::SINGLE, sign, flushes));
+    }
+    let shift = if choice == halves::HIGH { 16 } else { 0 };
+    row.map(|bits| value::<T>(bits >> shift, 0, halves::LOW, sign, flushes))
 }
 
 /// `HMNMX2`: the lesser of each half's two values where the predicate is true, elsewhere the greater one. `offset` is an
