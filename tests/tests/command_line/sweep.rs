@@ -152,7 +152,7 @@ fn the_number_of_units_of_a_row_is_swept() {
     assert_eq!(read(path.join("out/points/0001/stderr.txt")), note);
 
     let checked = call_in(path, &["topology", "check", "v100_node", "--set", "gpu.l2.count=64"]);
-    let units = "v100_node: 162 units, 389 wires, shortest wire 2980 ps\n";
+    let units = "v100_node: 162 units, 390 wires, shortest wire 2980 ps\n";
     assert_eq!((checked.code, checked.stdout), (0, format!("{units}{note}")));
 }
 

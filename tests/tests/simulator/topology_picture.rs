@@ -277,7 +277,7 @@ fn peers(gpus: usize, pairs: &[(usize, usize)]) -> String {
         links += &format!(
             "(\"gpu[{from}].crossbar.slice[{}]\", \"peer[{link}].up\"), (\"peer[{link}].down\", \"gpu[{to}].crossbar.copy[{}]\"),\n",
             32 + pairs[..link].iter().filter(|pair| pair.0 == *from).count(),
-            1 + pairs[..link].iter().filter(|pair| pair.1 == *to).count(),
+            2 + pairs[..link].iter().filter(|pair| pair.1 == *to).count(),
         );
     }
     let node = if gpus == 4 {

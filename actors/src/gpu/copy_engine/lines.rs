@@ -70,7 +70,7 @@ impl LinePacer {
             self.cycle = rate.clock.cycle_at_or_after(earliest);
             self.time = rate.clock.time_of(self.cycle);
             self.used = 0;
-        } else if self.used == rate.lines_per_cycle {
+        } else if self.used >= rate.lines_per_cycle {
             self.cycle += 1;
             self.time = rate.clock.time_of(self.cycle);
             self.used = 0;

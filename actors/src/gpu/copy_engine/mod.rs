@@ -62,6 +62,14 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             required: false,
             meaning: "into the crossbar, and the way of kernels to host memory; needed where through_l2 is true",
         },
+        PortDefinition {
+            name: "device",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "into the crossbar for copies within the device and fills, for which hardware runs a kernel; without it they go by memory",
+        },
     ],
     counters: CopyEngineCounters::DEFINITIONS,
     provides: nothing,
@@ -72,7 +80,11 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: CopyEngineParameters = ron::from_str(text)?;
     problems(&parameters, context).into_result()?;
-    let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
+    let ports = Ports {
+        data: context.required_port("data")?,
+        memory: context.ports.get("memory"),
+        device: context.ports.get("device"),
+    };
     let gpu = context.gpu_index()?;
     let mut engine = CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?));
     engine.timeline = CopyTimeline::of(context);
@@ -84,12 +96,15 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 struct Ports {
     data: PortId,
     memory: Option<PortId>,
+    device: Option<PortId>,
 }
 
 /// The unit.
 struct CopyEngine {
     parameters: CopyEngineParameters,
     rate: LineRate,
+    /// That of transfers within the device by a port of their own.
+    device_rate: LineRate,
     ports: Ports,
     /// The number of its GPU.
     gpu: usize,
@@ -107,8 +122,19 @@ impl CopyEngine {
         gpu: usize,
         (device_memory, writer): (Arc<DeviceMemory>, Writer),
     ) -> CopyEngine {
-        let rate = LineRate { clock: Clock::new(parameters.clock), lines_per_cycle: parameters.lines_per_cycle };
-        CopyEngine { parameters, rate, ports, gpu, device_memory, writer, state: State::default(), timeline: None }
+        let [rate, device_rate] = [parameters.lines_per_cycle, parameters.device_lines_per_cycle]
+            .map(|lines_per_cycle| LineRate { clock: Clock::new(parameters.clock), lines_per_cycle });
+        CopyEngine {
+            parameters,
+            rate,
+            device_rate,
+            ports,
+            gpu,
+            device_memory,
+            writer,
+            state: State::default(),
+            timeline: None,
+        }
     }
 
     fn handle(&mut self, message: Message, out: &mut Outbox) {

@@ -1,21 +1,41 @@
 //! The pages of transfers: each is begun when there is room, crosses the link, and has its lines in the GPU's memory.
 
 use super::CopyEngine;
-use super::lines::PageLines;
+use super::lines::{LineRate, PageLines};
 use super::state::{Page, Route, TO_DEVICE};
 use super::transfers::is_own;
 use crate::engine::Outbox;
 use crate::memory::transfer;
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
-use balar_protocol::{Payload, SimTime};
+use balar_protocol::{Payload, PortId, SimTime};
+
+/// How the lines of a transfer go to memory.
+struct Way {
+    port: Option<PortId>,
+    rate: LineRate,
+    /// Lines not yet answered at most.
+    most: u32,
+}
 
 impl CopyEngine {
+    /// The way of an engine's present transfer.
+    fn way(&self, engine: usize) -> Way {
+        let stays = self.state.engines[engine].active.as_ref().is_some_and(|transfer| transfer.route == Route::Within);
+        match self.ports.device.filter(|_| stays) {
+            Some(port) => {
+                Way { port: Some(port), rate: self.device_rate, most: self.parameters.device_outstanding_lines }
+            }
+            None => Way { port: self.ports.memory, rate: self.rate, most: self.parameters.outstanding_lines },
+        }
+    }
+
     /// Begins the next page of a transfer, if it has one and there is room. False where not.
     pub(super) fn begin_page(&mut self, engine: usize, now: SimTime, out: &mut Outbox) -> bool {
+        let most = self.way(engine).most;
         let parameters = &self.parameters;
         let state = &mut self.state.engines[engine];
-        let lines_free = state.unanswered < parameters.outstanding_lines;
+        let lines_free = state.unanswered < most;
         let Some(transfer) = &mut state.active else { return false };
         if transfer.next_offset >= transfer.bytes {
             return false;
@@ -74,7 +94,8 @@ impl CopyEngine {
 
     /// Sends lines of the pages in turn while fewer than the limit are unanswered.
     pub(super) fn send_lines(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
-        let memory = self.ports.memory.filter(|_| self.parameters.through_l2);
+        let Way { port, rate, most } = self.way(engine);
+        let memory = port.filter(|_| self.parameters.through_l2);
         while let Some(&slot) = self.state.engines[engine].sending.front() {
             let state = &mut self.state.engines[engine];
             let page = &mut self.state.pages.pages[slot as usize];
@@ -82,14 +103,14 @@ impl CopyEngine {
             let mut last = earliest;
             let Some(port) = memory else {
                 // Its lines take their time, and go nowhere.
-                last = state.pacer.last_of(&self.rate, earliest, page.unsent.take_all()).unwrap_or(last);
+                last = state.pacer.last_of(&rate, earliest, page.unsent.take_all()).unwrap_or(last);
                 state.sending.pop_front();
                 self.page_answered(slot, now, last, out);
                 continue;
             };
-            while state.unanswered < self.parameters.outstanding_lines {
+            while state.unanswered < most {
                 let Some(request) = page.unsent.next_request(page.kind, slot) else { break };
-                last = state.pacer.next(&self.rate, earliest);
+                last = state.pacer.next(&rate, earliest);
                 state.unanswered += 1;
                 page.unanswered += 1;
                 out.send(port, last, Payload::Memory(MemoryMessage::Request(request)));

@@ -13,9 +13,12 @@ crate::parameters! {
         /// bytes of a page, the piece in which a transfer crosses the data link
         #[range(Bytes(1)..=Bytes(1 << 30))]
         page_bytes: Bytes = r#""4 KiB""#,
-        /// time from a command to its first page (a V100's copies of up to 16 kB take 28 to 34 us, gpu-benches cuda-memcpy; this is the engine's share of it, an estimate)
+        /// time from a command to its first page where it crosses the data link (a V100's copies of up to 16 kB take 28 to 34 us, gpu-benches cuda-memcpy; this is the engine's share of it, an estimate)
         #[range(TIME)]
         setup_time: SimTime = r#""20 us""#,
+        /// time from a command to its first page where all of it stays within the device: copies and fills (estimate: as long as a kernel without work takes, which is what hardware runs for them)
+        #[range(TIME)]
+        device_setup_time: SimTime = r#""1.5 us""#,
         /// rate at which an engine moves pages to or from the host (V100 over PCI Express 3 x16: 12.35 GB/s, gpu-benches cuda-memcpy)
         #[range(RATE)]
         host_bandwidth: Bandwidth = r#""12.35 GB/s""#,
@@ -28,6 +31,12 @@ crate::parameters! {
         /// line requests that an engine sends in a cycle (estimate)
         #[range(PER_CYCLE)]
         lines_per_cycle: u32 = "4",
+        /// the same of `outstanding_lines` and `lines_per_cycle` where all of a transfer stays within the device and the port device is wired: requests not yet answered, and requests in a cycle (estimates: the device's memory limits such transfers)
+        #[range(1..=1 << 20)]
+        device_outstanding_lines: u32 = "8192",
+        /// see `device_outstanding_lines`
+        #[range(PER_CYCLE)]
+        device_lines_per_cycle: u32 = "16",
         /// copied lines pass through the L2; otherwise only their values change
         through_l2: bool = "true",
     }

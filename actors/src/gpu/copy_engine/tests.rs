@@ -31,9 +31,11 @@ fn memory() -> Arc<DeviceMemory> {
 }
 
 fn engine(memory: &Arc<DeviceMemory>, extra: &str) -> (CopyEngine, Bench) {
-    let text = format!(r#"(clock: "1 GHz", setup_time: "1 us", host_bandwidth: "16 GB/s"{extra})"#);
+    let text = format!(
+        r#"(clock: "1 GHz", setup_time: "1 us", device_setup_time: "500 ns", host_bandwidth: "16 GB/s"{extra})"#
+    );
     let parameters = CopyEngineParameters::from_ron(&text).expect("parameters are complete");
-    let ports = Ports { data: DATA, memory: Some(MEMORY) };
+    let ports = Ports { data: DATA, memory: Some(MEMORY), device: None };
     (CopyEngine::new(parameters, ports, 0, (memory.clone(), memory.writer(0))), Bench::new(&[SimTime(20_000); 2]))
 }
 
@@ -194,7 +196,20 @@ fn a_range_outside_allocations_is_refused_and_the_next_transfer_goes_on() {
     let (_, id, _, error) = &result.completed[0];
     assert_eq!(*id, 1);
     assert_eq!(error.as_deref(), Some("1048576 bytes at 0x700000000008 are not inside one allocation"));
-    assert_eq!((result.completed[1].1, result.completed[1].0, &result.completed[1].3), (2, 1_020_000, &None));
+    assert_eq!((result.completed[1].1, result.completed[1].0, &result.completed[1].3), (2, 520_000, &None));
+}
+
+/// What crosses the link begins later than what stays within the device.
+#[test]
+fn transfers_begin_after_their_setup() {
+    let memory = memory();
+    for (operation, setup) in [(fill(A, 1, 4096), 500_000), (to_device(A, &pattern(4096)), 1_000_000)] {
+        let (mut unit, mut bench) = engine(&memory, ", through_l2: false");
+        bench.deliver(SimTime(0), DATA, command(1, operation));
+        let result = exchange(&mut unit, &mut bench, &memory);
+        let done = result.completed[0].0;
+        assert!((setup..setup + 400_000).contains(&done), "{done} ps, {setup} ps of setup");
+    }
 }
 
 #[test]

@@ -31,7 +31,11 @@ impl CopyEngine {
             let data = self.begin_values(now, &operation);
             let state = &mut self.state.engines[engine];
             let started = now.max(state.free_at);
-            let ready = started + self.parameters.setup_time;
+            let setup = match route {
+                Route::Within => self.parameters.device_setup_time,
+                _ => self.parameters.setup_time,
+            };
+            let ready = started + setup;
             state.next_page = ready;
             let transfer =
                 Transfer { id, operation, route, bytes, started, next_offset: 0, open_pages: 0, data, done_at: ready };

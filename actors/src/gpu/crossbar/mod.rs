@@ -25,7 +25,7 @@ use balar_protocol::memory::{
 use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
-use plane::{Plane, PlaneConfiguration, PlaneState};
+use plane::{Plane, PlaneConfiguration, PlaneState, Rates};
 
 crate::parameters! {
     /// A crossbar.
@@ -42,6 +42,9 @@ crate::parameters! {
         /// flits a cycle an endpoint may eject (SAND2019-10389, table 3-4: 1 output port)
         #[range(PER_CYCLE)]
         output_ports: u32 = "1",
+        /// as many times the ports of an SM the endpoints behind `copy[0]` have: by these go copies within the device and fills, which hardware does by a kernel on many SMs (estimate: enough that the memory limits them)
+        #[range(1..=1024)]
+        copy_width: u32 = "16",
         /// as many times the ports of a requester each slice has: several where a slice stands for several of a GPU
         #[range(1..=1024)]
         slice_width: u32 = "1",
@@ -247,6 +250,13 @@ impl Crossbar {
         let (requesters, slice_count) = (requester_ports.len(), slice_ports.len());
         let [input_flits, output_flits, width] =
             [parameters.input_ports, parameters.output_ports, parameters.slice_width].map(u64::from);
+        // All but the wide ones.
+        let narrow = context.ports.row("sm").count() + 1;
+        let of_requesters = |flits: u64| Rates {
+            most: flits,
+            rest_from: narrow,
+            rest: flits.saturating_mul(u64::from(parameters.copy_width)),
+        };
         let first_copy = context.ports.row("copy").next().map(|(_, port)| port);
         let host = first_copy.and_then(|copy| {
             let place = requester_ports.iter().position(|&port| port == copy)?;
@@ -263,8 +273,8 @@ impl Crossbar {
             requests: Plane::new(PlaneConfiguration {
                 inputs: requesters,
                 outputs: slice_count,
-                input_flits,
-                output_flits: output_flits.saturating_mul(width),
+                input_flits: of_requesters(input_flits),
+                output_flits: Rates::of_all(output_flits.saturating_mul(width)),
                 latency: u64::from(parameters.request_latency),
                 credits: parameters.slice_queue,
                 places: parameters.request_queue,
@@ -272,8 +282,8 @@ impl Crossbar {
             responses: Plane::new(PlaneConfiguration {
                 inputs: slice_count,
                 outputs: requesters,
-                input_flits: input_flits.saturating_mul(width),
-                output_flits,
+                input_flits: Rates::of_all(input_flits.saturating_mul(width)),
+                output_flits: of_requesters(output_flits),
                 latency: u64::from(parameters.response_latency),
                 credits: 0,
                 places: parameters.response_queue,

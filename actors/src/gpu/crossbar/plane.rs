@@ -19,15 +19,35 @@ pub(super) struct PlaneConfiguration {
     pub inputs: usize,
     pub outputs: usize,
     /// Flits a cycle an input injects.
-    pub input_flits: u64,
+    pub input_flits: Rates,
     /// Flits a cycle an output ejects.
-    pub output_flits: u64,
+    pub output_flits: Rates,
     /// Cycles from grant to departure.
     pub latency: u64,
     /// Packets an output may send before a credit returns; 0 = any number.
     pub credits: u32,
     /// Packets of an input that may wait, of inputs whose sender counts them; 0 = any number.
     pub places: u32,
+}
+
+/// Flits a cycle: of most ends, and of those from one on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub most: u64,
+    pub rest_from: usize,
+    pub rest: u64,
+}
+
+impl Rates {
+    /// The same for all.
+    pub fn of_all(flits: u64) -> Rates {
+        Rates { most: flits, rest_from: usize::MAX, rest: flits }
+    }
+
+    #[inline]
+    fn of(self, end: usize) -> u64 {
+        if end < self.rest_from { self.most } else { self.rest }
+    }
 }
 
 /// An input's sender gets places back so many together, as an eighth of the queue: each has a message of its own otherwise.
@@ -92,6 +112,25 @@ impl Slots {
     }
 }
 
+/// Those of all ends of one side.
+#[derive(Clone, Copy, Debug)]
+struct SideSlots {
+    most: Slots,
+    rest_from: usize,
+    rest: Slots,
+}
+
+impl SideSlots {
+    fn new(rates: Rates) -> SideSlots {
+        SideSlots { most: Slots::new(rates.most), rest_from: rates.rest_from, rest: Slots::new(rates.rest) }
+    }
+
+    #[inline]
+    fn of(&self, end: usize) -> Slots {
+        if end < self.rest_from { self.most } else { self.rest }
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Output<T> {
     /// First free flit slot (cycle x flits a cycle).
@@ -139,8 +178,8 @@ pub(super) struct PlaneState<T> {
 #[derive(Debug)]
 pub(super) struct Plane<T> {
     configuration: PlaneConfiguration,
-    input_slots: Slots,
-    output_slots: Slots,
+    input_slots: SideSlots,
+    output_slots: SideSlots,
     /// Words of a bit set of inputs.
     words: usize,
     /// Places that an input's sender gets back together.
@@ -172,7 +211,7 @@ impl<T: Copy> Plane<T> {
             packets: Chains::default(),
             counters: PlaneCounters::default(),
         };
-        let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(Slots::new);
+        let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(SideSlots::new);
         Plane {
             together: places_together(configuration.places),
             configuration,
@@ -207,7 +246,7 @@ impl<T: Copy> Plane<T> {
     /// Takes in a packet that arrives at `input` in `cycle` and leaves through `output`. Grants of that output before `cycle` have
     /// been computed.
     pub fn push(&mut self, input: usize, output: usize, cycle: u64, flits: u32, content: T) {
-        let slots = self.input_slots;
+        let slots = self.input_slots.of(input);
         let state = &mut self.state;
         let source = &mut state.inputs[input];
         let start = slots.first_of(cycle).max(source.free);
@@ -253,7 +292,7 @@ impl<T: Copy> Plane<T> {
 
     fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, &T)) -> u64 {
         let PlaneConfiguration { inputs: input_count, latency, .. } = self.configuration;
-        let slots = self.output_slots;
+        let slots = self.output_slots.of(output);
         let PlaneState { outputs, inputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
         let to = &mut outputs[output];
         if let Some((input, packet)) = to.alone {
@@ -357,7 +396,9 @@ impl<T: Copy> Plane<T> {
     }
 
     pub fn busy_cycles(&self) -> u64 {
-        self.state.outputs.iter().map(|output| output.flits.div_ceil(self.configuration.output_flits)).sum()
+        let rates = self.configuration.output_flits;
+        let outputs = self.state.outputs.iter().enumerate();
+        outputs.map(|(number, output)| output.flits.div_ceil(rates.of(number))).sum()
     }
 
     pub fn packets_out(&self, output: usize) -> u64 {

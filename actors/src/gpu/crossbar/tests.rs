@@ -52,6 +52,31 @@ fn a_store_of_a_line_takes_four_flits_of_the_output() {
     assert_eq!(counter(&unit, "output_busy_cycles_request"), 12);
 }
 
+/// The second port of a copy engine takes as many times the flits of an SM's.
+#[test]
+fn a_copy_engine_has_a_wider_port() {
+    let ports: Vec<_> =
+        [("sm", 0), ("copy", 0), ("copy", 1)].into_iter().chain((0..4).map(|slice| ("slice", slice))).collect();
+    let last = |port: u16, width: u32| {
+        let parameters = PLAIN.replace(')', &format!(", copy_width: {width})"));
+        let parameters = CrossbarParameters::from_ron(&parameters).expect("parameters");
+        let mut unit = with_context(&ports, 1, |context| Crossbar::new(parameters, context)).expect("crossbar");
+        let mut bench = Bench::new(&[SimTime(NS); 7]);
+        for id in 0..8 {
+            let response = MemoryRequest { return_port: port, ..load(u64::from(id) * 128, id, 0b1111) };
+            let response = response.response(0b1111, ServedBy::L2);
+            let slice = PortId(3 + id as u16 % 4);
+            bench.deliver(SimTime::ZERO, slice, Payload::Memory(MemoryMessage::Response(response)));
+        }
+        let sent = responses(&bench.run(&mut unit, SimTime(4 * NS), SimTime(200 * NS)));
+        assert_eq!(sent.len(), 8);
+        sent.iter().map(|(time, ..)| time.0 / NS).max()
+    };
+    // 32 flits at one a cycle, by a port of four flits a cycle, and by one that takes what the slices send.
+    assert_eq!([last(0, 4), last(1, 4), last(2, 1)], [Some(31 + 20 + 1); 3]);
+    assert_eq!(last(2, 4), Some(7 + 20 + 1));
+}
+
 #[test]
 fn an_output_serves_its_inputs_in_turn() {
     let (mut unit, mut bench) = crossbar(PLAIN);

@@ -400,7 +400,7 @@ impl<'a> Plan<'a> {
         } else {
             vec![(x1, start), (track, start), (track, finish), (x2, finish)]
         };
-        scene.line(&points, "wire", &edge.ports);
+        scene.line(&points, "wire", &edge.ports());
         scene.stands_for(&edge.link_paths());
         let label_x = PAD + RIM + SIDE_WIDTH + 4;
         if is_side(&from) {
@@ -532,7 +532,7 @@ fn fall(edge: &Edge, a: Place, b: Place, scene: &mut Scene) {
         let step = (width / 2 - room) / (half + 1);
         let x = if line < half { left + (line + 1) * step } else { right - (line - half + 1) * step };
         let x = if lines == 1 { middle - room } else { x };
-        scene.line(&[(x, upper.bottom()), (x, lower.top)], "wire", &edge.ports);
+        scene.line(&[(x, upper.bottom()), (x, lower.top)], "wire", &edge.ports());
         scene.stands_for(&edge.link_paths());
     }
     let y = lower.top - 11;

@@ -43,11 +43,13 @@ impl Row<'_> {
     }
 }
 
-/// The wires between two rows' ports, links that they lead through included.
+/// The wires from one row to one kind of another's ports, links that they lead through included.
 pub(super) struct Edge {
     pub(super) client: usize,
     pub(super) server: usize,
-    pub(super) ports: String,
+    /// The names of the ports that they lead from, and of the one that they lead to.
+    from: Vec<&'static str>,
+    to: &'static str,
     pub(super) wires: usize,
     least: SimTime,
     most: SimTime,
@@ -57,6 +59,11 @@ pub(super) struct Edge {
 }
 
 impl Edge {
+    /// "memory to sm", or "memory and device to copy".
+    pub(super) fn ports(&self) -> String {
+        format!("{} to {}", self.from.join(" and "), self.to)
+    }
+
     /// "84 × 20 ns".
     pub(super) fn latency(&self) -> String {
         let count = if self.wires == 1 { String::new() } else { format!("{} \u{d7} ", self.wires) };
@@ -71,7 +78,7 @@ impl Edge {
     /// The name of its link, or of its ports where it is a plain wire.
     pub(super) fn name(&self) -> String {
         match self.links.as_slice() {
-            [] => self.ports.clone(),
+            [] => self.ports(),
             [link] => link.clone(),
             [link, rest @ ..] => format!("{link} and {} more", rest.len()),
         }
@@ -165,14 +172,14 @@ fn edges(topology: &Topology, links: &[Option<[usize; 2]>], row_of: &[usize]) ->
         ports.iter().any(|port| port.name == end.port && port.role == Role::Client)
     };
     let is_of_link = |end: &WireEnd| links[end.unit.0 as usize].is_some();
-    let mut edges: IndexMap<(usize, usize, String), Edge> = IndexMap::new();
+    let mut edges: IndexMap<(usize, usize, &str), Edge> = IndexMap::new();
     let mut add = |client: WireEnd, server: WireEnd, latency: SimTime, link: Option<&ExpandedUnit>| {
         let (from, to) = (row_of[client.unit.0 as usize], row_of[server.unit.0 as usize]);
-        let ports = format!("{} to {}", client.port, server.port);
-        let edge = edges.entry((from, to, ports.clone())).or_insert_with(|| Edge {
+        let edge = edges.entry((from, to, server.port)).or_insert_with(|| Edge {
             client: from,
             server: to,
-            ports,
+            from: Vec::new(),
+            to: server.port,
             wires: 0,
             least: latency,
             most: latency,
@@ -180,6 +187,9 @@ fn edges(topology: &Topology, links: &[Option<[usize; 2]>], row_of: &[usize]) ->
             rates: Vec::new(),
         });
         edge.wires += 1;
+        if !edge.from.contains(&client.port) {
+            edge.from.push(client.port);
+        }
         edge.least = edge.least.min(latency);
         edge.most = edge.most.max(latency);
         if let Some(link) = link {
