@@ -22,7 +22,7 @@ pub struct CrossbarFacts {
     pub flit_bytes: u64,
     /// Outputs towards slices.
     pub slices: u64,
-    /// Outputs towards requesters.
+    /// Outputs towards requesters of one width: without those of copies within the device.
     pub requesters: u64,
     /// Flits that an output towards a slice passes on in a cycle.
     pub slice_flits: u64,
@@ -82,7 +82,8 @@ fn crossbars(topology: &Topology) -> BTreeMap<String, Option<CrossbarFacts>> {
         let [slices, requesters] = outputs.entry(&unit.path).or_default();
         match end.port {
             "slice" => *slices += 1,
-            "sm" | "copy" => *requesters += 1,
+            "sm" => *requesters += 1,
+            "copy" if end.index.unwrap_or(0) == 0 => *requesters += 1,
             _ => {}
         }
     }
