@@ -98,7 +98,7 @@ impl GroupForm {
 
     /// Whether as many lanes of four neighbours as the metadata take are there from the selector on (PTX ISA, "Sparsity selector").
     pub fn has_metadata(&self) -> bool {
-        self.selector.is_none_or(|selector| u32::from(selector) < 4 / self.sparse_rows().metadata_lanes())
+        self.selector.is_none_or(|selector| u32::from(selector) < self.sparse_rows().selectors())
     }
 
     /// Registers of a lane's part of the accumulator and of the result.

@@ -10,7 +10,7 @@ use crate::interpreter::matrix::*;
 use crate::interpreter::movement::{Pack, Unpack};
 use crate::lanes::LANES;
 use crate::liveness::Width;
-use crate::matrix::{Element, Family, Generation, MatrixForm, Part};
+use crate::matrix::{Element, Family, Generation, MatrixForm, Part, SparseRows};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
@@ -280,16 +280,7 @@ impl Decoder<'_> {
         let mut selector = 0;
         if is_sparse {
             sources.push(self.source(self.operand(instruction, 4)?, T::B32)?);
-            let operand = self.operand(instruction, 5)?;
-            let groups = 4 / form.sparse_rows().metadata_lanes();
-            selector = match operand.kind {
-                OperandKind::Integer(selector) if selector < u64::from(groups) => selector as u8,
-                _ => {
-                    let what =
-                        format!("the lanes that have the metadata of this shape are given by a number below {groups}");
-                    return Err(self.bad(operand, &what));
-                }
-            };
+            selector = self.metadata_selector(self.operand(instruction, 5)?, form.sparse_rows())?;
         }
         let places = self.places(&form);
         self.together(instruction, matrix_product(&form), OperandList { destinations, sources });
@@ -300,6 +291,19 @@ impl Decoder<'_> {
         last.instruction.offset = rounding.into();
         last.instruction.memory.elements = selector;
         Ok(true)
+    }
+
+    /// Which lanes of four neighbours have the metadata of a sparse A.
+    pub(super) fn metadata_selector(&self, operand: &Operand, rows: SparseRows) -> Decoded<u8> {
+        let groups = rows.selectors();
+        match operand.kind {
+            OperandKind::Integer(selector) if selector < u64::from(groups) => Ok(selector as u8),
+            _ => {
+                let what =
+                    format!("the lanes that have the metadata of this shape are given by a number below {groups}");
+                Err(self.bad(operand, &what))
+            }
+        }
     }
 
     /// The rows of constants with the places of the form's elements, once for all instructions of the form.

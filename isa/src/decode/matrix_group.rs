@@ -125,19 +125,14 @@ impl Decoder<'_> {
                 _ => return Err(self.bad(operand, "0 or 1 is expected here")),
             };
         }
-        let selector = match is_sparse {
-            true => Some(self.metadata_selector(instruction)?),
-            false => None,
-        };
-        let ends_group = false;
-        let form = GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group, selector };
+        let (ends_group, selector) = (false, is_sparse.then_some(0));
+        let mut form =
+            GroupForm { a, b, d, columns, a_in_registers, negates, transposes, saturates, ends_group, selector };
         if depth != form.depth() {
             return Ok(false);
         }
-        if !form.has_metadata() {
-            let groups = 4 / form.sparse_rows().metadata_lanes();
-            let what = format!("the lanes that have the metadata of this shape are given by a number below {groups}");
-            return Err(self.bad(self.operand(instruction, 4)?, &what));
+        if is_sparse {
+            form.selector = Some(self.metadata_selector(self.operand(instruction, 4)?, form.sparse_rows())?);
         }
         let result = self.operand(instruction, 0)?;
         let destinations = self.fragment_destinations(result, d, form.result_registers())?;
@@ -162,14 +157,6 @@ impl Decoder<'_> {
         last.instruction.kind = Kind::GroupProduct;
         last.instruction.immediate = form.pack();
         Ok(true)
-    }
-
-    /// Which lanes of four neighbours have the metadata of a sparse A. What the shape does not have is as wrong as what is no number.
-    fn metadata_selector(&mut self, instruction: &Instruction) -> Decoded<u8> {
-        Ok(match self.operand(instruction, 4)?.kind {
-            OperandKind::Integer(selector @ 0..4) => selector as u8,
-            _ => u8::MAX,
-        })
     }
 
     fn descriptor(&mut self, operand: &Operand) -> Decoded<Slot> {

@@ -19,6 +19,11 @@ impl SparseRows {
         rows * nibbles / 8
     }
 
+    /// How many groups of so many lanes there are: a selector is below.
+    pub const fn selectors(self) -> u32 {
+        4 / self.metadata_lanes()
+    }
+
     /// Columns that four bits of metadata are about.
     pub const fn nibble_columns(self) -> u32 {
         match self.element.bits() {

@@ -243,6 +243,7 @@ impl<'text> Text<'text> {
             Statement::Call { functions, choice, arguments, destination } => {
                 self.call(functions, *choice, *arguments, *destination);
             }
+            Statement::Access(access) if matches!(access.action, Action::Copy) => self.copy(access),
             Statement::Access(access) => self.access(access),
             Statement::Reduce { reduction, place, value, guard } => {
                 let lines = format!(
@@ -312,15 +313,16 @@ impl<'text> Text<'text> {
 
     fn access(&mut self, access: &Access) {
         let Access { space, action, bytes, signed, registers, place, guard } = access;
+        let is_in_cluster = *space == Space::Cluster;
         let (space, base, offset) = match space {
             Space::Global => (".global", "%base", SCRATCH_PLACE),
             Space::Generic => ("", "%base", SCRATCH_PLACE),
             Space::Shared => (".shared", "%slot", 0),
-            // A kernel without clusters is a cluster of one CTA.
             Space::Cluster => (".shared::cluster", "%slot", 0),
             Space::Local => (".local", "%frame", 0),
         };
         let (before, address) = match place {
+            Ok(place) if is_in_cluster => (format!("add.u32 %place, {base}, {place}; "), "[%place]".to_owned()),
             Ok(place) => (String::new(), format!("[{base}+{}]", offset + place)),
             Err(source) => {
                 let mask = SCRATCH - bytes * registers.len();
@@ -335,14 +337,8 @@ impl<'text> Text<'text> {
                 }
             }
         };
-        let (before, address) = match access.space {
-            Space::Cluster => {
-                let plain = address.trim_matches(|bracket| "[]".contains(bracket)).replace('+', ", ");
-                let plain = if plain.contains(',') { format!("add.u32 %place, {plain}; ") } else { String::new() };
-                (format!("{before}{plain}mapa.shared::cluster.u32 %place, %place, 0; "), "[%place]".to_owned())
-            }
-            _ => (before, address),
-        };
+        // A kernel without clusters is a cluster of one CTA.
+        let place_in_cluster = if is_in_cluster { "mapa.shared::cluster.u32 %place, %place, 0; " } else { "" };
         let names: Vec<String> = registers.iter().map(|of| register(*of)).collect();
         let (vector, list) = match names.len() {
             1 => (String::new(), names[0].clone()),
@@ -352,13 +348,13 @@ impl<'text> Text<'text> {
         let line = match action {
             Action::Load => format!("ld{space}{vector}.{kind} {list}, {address}"),
             Action::Store => format!("st{space}{vector}.{kind} {address}, {list}"),
-            Action::Copy => return self.copy(access),
+            Action::Copy => unreachable!("a copy has a text of its own"),
             Action::Update { name, operands } => {
                 let operands: Vec<String> = operands.iter().map(|of| operand(*of)).collect();
                 format!("atom{space}.{name} {list}, {address}, {}", operands.join(", "))
             }
         };
-        self.guarded(&format!("{before}{line}"), *guard);
+        self.guarded(&format!("{before}{place_in_cluster}{line}"), *guard);
     }
 
     /// From the same place of the scratch in device memory.

@@ -25,7 +25,7 @@ use balar_protocol::memory::{
 use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
-use plane::{Plane, PlaneConfiguration, PlaneState, Rates};
+use plane::{Ends, Plane, PlaneConfiguration, PlaneState};
 
 crate::parameters! {
     /// A crossbar.
@@ -252,7 +252,7 @@ impl Crossbar {
             [parameters.input_ports, parameters.output_ports, parameters.slice_width].map(u64::from);
         // All but the wide ones.
         let narrow = context.ports.row("sm").count() + 1;
-        let of_requesters = |flits: u64| Rates {
+        let of_requesters = |flits: u64| Ends {
             most: flits,
             rest_from: narrow,
             rest: flits.saturating_mul(u64::from(parameters.copy_width)),
@@ -274,7 +274,7 @@ impl Crossbar {
                 inputs: requesters,
                 outputs: slice_count,
                 input_flits: of_requesters(input_flits),
-                output_flits: Rates::of_all(output_flits.saturating_mul(width)),
+                output_flits: Ends::all(output_flits.saturating_mul(width)),
                 latency: u64::from(parameters.request_latency),
                 credits: parameters.slice_queue,
                 places: parameters.request_queue,
@@ -282,7 +282,7 @@ impl Crossbar {
             responses: Plane::new(PlaneConfiguration {
                 inputs: slice_count,
                 outputs: requesters,
-                input_flits: Rates::of_all(input_flits.saturating_mul(width)),
+                input_flits: Ends::all(input_flits.saturating_mul(width)),
                 output_flits: of_requesters(output_flits),
                 latency: u64::from(parameters.response_latency),
                 credits: 0,

@@ -19,9 +19,9 @@ pub(super) struct PlaneConfiguration {
     pub inputs: usize,
     pub outputs: usize,
     /// Flits a cycle an input injects.
-    pub input_flits: Rates,
+    pub input_flits: Ends<u64>,
     /// Flits a cycle an output ejects.
-    pub output_flits: Rates,
+    pub output_flits: Ends<u64>,
     /// Cycles from grant to departure.
     pub latency: u64,
     /// Packets an output may send before a credit returns; 0 = any number.
@@ -30,22 +30,22 @@ pub(super) struct PlaneConfiguration {
     pub places: u32,
 }
 
-/// Flits a cycle: of most ends, and of those from one on.
+/// Something of each end of a side: that of most ends, and that of those from one on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rates {
-    pub most: u64,
+pub(super) struct Ends<T> {
+    pub most: T,
     pub rest_from: usize,
-    pub rest: u64,
+    pub rest: T,
 }
 
-impl Rates {
+impl<T: Copy> Ends<T> {
     /// The same for all.
-    pub fn of_all(flits: u64) -> Rates {
-        Rates { most: flits, rest_from: usize::MAX, rest: flits }
+    pub fn all(of_each: T) -> Ends<T> {
+        Ends { most: of_each, rest_from: usize::MAX, rest: of_each }
     }
 
     #[inline]
-    fn of(self, end: usize) -> u64 {
+    fn of(&self, end: usize) -> T {
         if end < self.rest_from { self.most } else { self.rest }
     }
 }
@@ -112,25 +112,6 @@ impl Slots {
     }
 }
 
-/// Those of all ends of one side.
-#[derive(Clone, Copy, Debug)]
-struct SideSlots {
-    most: Slots,
-    rest_from: usize,
-    rest: Slots,
-}
-
-impl SideSlots {
-    fn new(rates: Rates) -> SideSlots {
-        SideSlots { most: Slots::new(rates.most), rest_from: rates.rest_from, rest: Slots::new(rates.rest) }
-    }
-
-    #[inline]
-    fn of(&self, end: usize) -> Slots {
-        if end < self.rest_from { self.most } else { self.rest }
-    }
-}
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Output<T> {
     /// First free flit slot (cycle x flits a cycle).
@@ -178,8 +159,8 @@ pub(super) struct PlaneState<T> {
 #[derive(Debug)]
 pub(super) struct Plane<T> {
     configuration: PlaneConfiguration,
-    input_slots: SideSlots,
-    output_slots: SideSlots,
+    input_slots: Ends<Slots>,
+    output_slots: Ends<Slots>,
     /// Words of a bit set of inputs.
     words: usize,
     /// Places that an input's sender gets back together.
@@ -211,7 +192,12 @@ impl<T: Copy> Plane<T> {
             packets: Chains::default(),
             counters: PlaneCounters::default(),
         };
-        let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(SideSlots::new);
+        let slots = |flits: Ends<u64>| Ends {
+            most: Slots::new(flits.most),
+            rest_from: flits.rest_from,
+            rest: Slots::new(flits.rest),
+        };
+        let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(slots);
         Plane {
             together: places_together(configuration.places),
             configuration,
@@ -396,9 +382,9 @@ impl<T: Copy> Plane<T> {
     }
 
     pub fn busy_cycles(&self) -> u64 {
-        let rates = self.configuration.output_flits;
+        let flits = self.configuration.output_flits;
         let outputs = self.state.outputs.iter().enumerate();
-        outputs.map(|(number, output)| output.flits.div_ceil(rates.of(number))).sum()
+        outputs.map(|(number, output)| output.flits.div_ceil(flits.of(number))).sum()
     }
 
     pub fn packets_out(&self, output: usize) -> u64 {

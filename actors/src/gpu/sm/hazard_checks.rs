@@ -216,7 +216,7 @@ impl<P: Profile> Sm<P> {
             let owner = usize::from(copy.warp);
             warps.is_current(owner, copy.generation) && warps.cta_of(owner) == cta
         });
-        let overlapping = own.filter(|UnderWay { copy, .. }| {
+        let mut overlapping = own.filter(|UnderWay { copy, .. }| {
             let (start, end) = (copy.shared, u64::from(copy.shared) + u64::from(copy.bytes));
             u64::from(offset) < end && u64::from(start) < u64::from(offset) + u64::from(bytes)
         });
@@ -225,7 +225,7 @@ impl<P: Profile> Sm<P> {
             BulkEnd::Group if does == Does::Write => Some(Busy { offset, does: Does::Read, pc: None }),
             _ => None,
         };
-        overlapping.into_iter().find_map(of_bulk).or_else(|| {
+        overlapping.find_map(of_bulk).or_else(|| {
             warps.contexts_of(cta).find_map(|context| {
                 let of_copy = context.unwaited.copy_to(&context.copies, offset, bytes);
                 let of_product = || (does == Does::Write).then(|| context.unwaited.product_of(offset, bytes)).flatten();
@@ -245,13 +245,12 @@ impl<P: Profile> Sm<P> {
     ) -> bool {
         let Some((lane, busy)) = busy else { return true };
         let does = if does == Does::Read { "reads" } else { "writes to" };
-        let other = if busy.does == Does::Read { "reads" } else { "writes" };
+        let (other, done) = if busy.does == Does::Read { ("reads", "read") } else { ("writes", "written") };
         let whose = match busy.pc {
             None => format!("a bulk copy still {other}, at {:#x} of shared memory", busy.offset),
             Some(pc) => {
                 let program = self.state.warps.context(warp).program();
-                let other = if busy.does == Does::Read { "read" } else { "written" };
-                format!("is still to be {other}, at {:#x} of shared memory, by {}", busy.offset, program.describe(pc))
+                format!("is still to be {done}, at {:#x} of shared memory, by {}", busy.offset, program.describe(pc))
             }
         };
         let cause = FaultCause::Hazard(format!("{who} {does} what {whose}"));

@@ -23,12 +23,11 @@ impl Pending {
         let first = sass.source(0).ok_or(NO_SUCH_OPERAND)?;
         let a_in_registers = matches!(first.location, Location::Register(RegisterOperand::General(_)));
         let described = usize::from(a_in_registers);
-        // Behind the accumulator.
-        let metadata = sass.has(Aspect::Sparse).then(|| sass.source(described + 2));
-        let selector = match sass.source(described + 3).and_then(|source| source.immediate()) {
-            selector if metadata.is_some() => Some(selector.unwrap_or_default() as u8),
-            _ => None,
-        };
+        // Behind the accumulator are the metadata of a sparse matrix, and which lanes have them, where that is not shown the first ones.
+        let selector = sass.has(Aspect::Sparse).then(|| {
+            let selector = sass.source(described + 3).and_then(|source| source.immediate());
+            selector.unwrap_or_default() as u8
+        });
         let form = group_form(sass, a_in_registers, first.is_negated, selector)?;
         let Some(Location::Register(RegisterOperand::Uniform(descriptors))) =
             sass.source(described).map(|source| source.location)
@@ -58,9 +57,8 @@ impl Pending {
             let factor = register(0)?;
             list.extend((0..form.factor_registers() as u8).map(|further| operands.following(factor, further).0));
         }
-        if let Some(metadata) = metadata {
-            let metadata = metadata.and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
-            list.push(operands.register(metadata).0);
+        if selector.is_some() {
+            list.push(operands.register(register(described + 2)?).0);
         }
         self.instruction.operand_list = operands.list(list);
         self.instruction.memory.pairs = true;

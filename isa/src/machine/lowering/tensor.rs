@@ -171,7 +171,7 @@ impl Pending {
             // The third source is the accumulator. The metadata are behind it, and the number of the lanes that have them.
             let metadata = sass.source(3).and_then(|source| source.register()).ok_or(NO_SUCH_OPERAND)?;
             let selector = sass.source(4).and_then(|source| source.immediate()).ok_or(NO_SUCH_OPERAND)?;
-            if selector >= 4 / form.sparse_rows().metadata_lanes() {
+            if selector >= form.sparse_rows().selectors() {
                 return Err("metadata of lanes that are not there".to_owned());
             }
             list.push(operands.register(metadata).0);
