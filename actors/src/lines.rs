@@ -61,6 +61,7 @@ impl LineRange {
             kind,
             scope: Scope::Weak,
             aperture: Aperture::Device,
+            is_far: false,
         })
     }
 }

@@ -60,6 +60,7 @@ impl Requester {
             kind,
             scope: Scope::Weak,
             aperture: Aperture::Device,
+            is_far: false,
         };
         self.issued += 1;
         self.sent_at.push(at);

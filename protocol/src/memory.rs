@@ -13,6 +13,10 @@
 //!
 //! A unit between SM and crossbar (a prefetcher, a write-combining buffer) is the server of the SM and a client of the crossbar. It
 //! answers from its own copies only accesses of [`Scope::Weak`], and holds back only stores of that scope, until a `Drain` comes.
+//!
+//! Where the L2 has partitions, a line belongs to a slice of one of them, and a slice of each other partition keeps copies of it for the
+//! SMs of its own. Such a slice is the client of the one that the line belongs to, which tells it by [`MemoryMessage::Forget`] when a copy
+//! is out of date.
 
 use crate::ports::Side;
 use crate::time::SimTime;
@@ -144,6 +148,8 @@ pub struct MemoryRequest {
     pub scope: Scope,
     /// Whose memory its page lies in, as the translation says.
     pub aperture: Aperture,
+    /// The line belongs to a slice of another partition of the L2 than the slice that the request goes to.
+    pub is_far: bool,
 }
 
 /// Who supplied the sectors of a load.
@@ -343,6 +349,13 @@ pub enum MemoryMessage {
     Credit(Credits),
     /// Towards memory: responses have been taken out of the queue of a client that has an end, and as many more may be sent.
     ResponseCredit(Credits),
+    /// Back to the requester: its copies of these sectors of a line, which it got by loads, are out of date.
+    Forget {
+        /// The line.
+        line: u64,
+        /// Its sectors, bit i = sector i.
+        sectors: u8,
+    },
 }
 
 impl MemoryMessage {
@@ -353,7 +366,10 @@ impl MemoryMessage {
             | MemoryMessage::Burst(_)
             | MemoryMessage::Drain
             | MemoryMessage::ResponseCredit(_) => Side::Client,
-            MemoryMessage::Response(_) | MemoryMessage::BurstDone(_) | MemoryMessage::Credit(_) => Side::Server,
+            MemoryMessage::Response(_)
+            | MemoryMessage::BurstDone(_)
+            | MemoryMessage::Credit(_)
+            | MemoryMessage::Forget { .. } => Side::Server,
         }
     }
 }

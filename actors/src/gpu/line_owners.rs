@@ -18,20 +18,22 @@ struct Spread {
     /// Its path.
     crossbar: String,
     map: SliceMap,
+    /// Slices of a partition of the L2: those of the same place in their partitions have the same lines, as their own or as copies.
+    slices_of_partition: u32,
     /// By slice: the path of the unit at the crossbar's port.
     ends: Vec<String>,
 }
 
 impl LineOwners {
-    /// A crossbar is built that spreads lines by `map` over what is at `slice_ports`.
-    pub fn add(context: &BuildContext, map: &SliceMap, slice_ports: &[PortId]) {
+    /// A crossbar is built that spreads lines by `map` over what is at `slice_ports`, with so many of them in a partition.
+    pub fn add(context: &BuildContext, map: &SliceMap, slice_ports: &[PortId], slices_of_partition: u32) {
         let end = |port: &PortId| context.ports.peer(*port).map_or_else(String::new, |peer| peer.path.clone());
         let (crossbar, ends) = (context.path.to_owned(), slice_ports.iter().map(end).collect());
         let owners: Arc<LineOwners> = context.surroundings.shared();
         let mut spreads = owners.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A run that changes its detail builds the units a second time.
         spreads.retain(|spread| spread.crossbar != crossbar);
-        spreads.push(Arc::new(Spread { crossbar, map: map.clone(), ends }));
+        spreads.push(Arc::new(Spread { crossbar, map: map.clone(), slices_of_partition, ends }));
     }
 
     /// The crossbar that has `unit` at one of its ports and at no other, with the number of the port.
@@ -94,7 +96,7 @@ impl OwnLines {
         }
         let OwnLines::Of(SliceOfCrossbar { spread, slice }) = self else { return None };
         let owner = spread.map.slice_of(line);
-        (owner != *slice).then(|| {
+        (owner % spread.slices_of_partition != *slice % spread.slices_of_partition).then(|| {
             let crossbar = &spread.crossbar;
             format!(
                 "it asked {path} for the line {line:#x}, which slice[{owner}] of {crossbar} owns, and it stands at slice[{slice}]; rule: \

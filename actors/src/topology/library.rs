@@ -13,10 +13,10 @@ pub const BUILT_IN_NODES: &[(&str, (u32, u32))] = &[
     ("gtx1080ti_node", (6, 1)),
     ("v100_node", (7, 0)),
     ("t4_node", (7, 5)),
-    ("a100_node", (8, 0)),
+    ("a100_sxm_80gb_node", (8, 0)),
     ("rtx3070_node", (8, 6)),
     ("rtx4070_node", (8, 9)),
-    ("h100_node", (9, 0)),
+    ("h100_sxm_node", (9, 0)),
 ];
 
 /// (name, text).
@@ -29,10 +29,13 @@ pub const FILES: &[(&str, &str)] = files![
     "rtx2080ti_node.ron",
     "p100_node.ron",
     "t4_node.ron",
-    "a100_node.ron",
+    "a100_sxm_40gb_node.ron",
+    "a100_sxm_80gb_node.ron",
     "rtx3070_node.ron",
     "rtx4070_node.ron",
-    "h100_node.ron",
+    "h100_pcie_node.ron",
+    "h100_sxm_node.ron",
+    "h200_node.ron",
     "two_v100_node.ron",
     "four_v100_node.ron",
     "gtx1080ti_node.ron",

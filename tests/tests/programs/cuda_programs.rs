@@ -200,7 +200,7 @@ fn programs_for_hopper_run() {
             &["--detail", "none", "--threads", "2"],
             &["--detail", "none", "--isa", "ptx"],
         ] {
-            let options: Vec<&Path> = ["--topology", "h100_node"].iter().chain(further).map(Path::new).collect();
+            let options: Vec<&Path> = ["--topology", "h100_sxm_node"].iter().chain(further).map(Path::new).collect();
             let outcome = run_with(program, &executable, &options, program.stdout);
             outcome.unwrap_or_else(|error| panic!("{}: {error}", program.name));
         }
@@ -309,7 +309,7 @@ fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler,
         Compiler::Clang12 => run_on(Path::new("v100_node")),
         // Its machine code is that of the same sources, by an older ptxas.
         Compiler::Clang11 => Ok(()),
-        Compiler::Nvcc13Hopper => run_on(Path::new("h100_node")),
+        Compiler::Nvcc13Hopper => run_on(Path::new("h100_sxm_node")),
     }
 }
 

@@ -76,7 +76,7 @@ fn kernels_of_triton_run() {
     let variables = [("TRITON_CACHE_DIR", cache.path())];
     check(&folder, "triton_kernels.py", [MACHINE_CODE, &[]], &variables, TRITON);
     // Triton multiplies matrices on tensor cores from Ampere on.
-    for topology in ["a100_node", "h100_node"] {
+    for topology in ["a100_sxm_80gb_node", "h100_sxm_node"] {
         let options = ["--topology", topology, "--isa", "sass", "--check-hazards"];
         check(&folder, "triton_kernels.py", [&options, &[]], &variables, TRITON);
         check(&folder, "triton_products.py", [&options, &[]], &variables, TRITON_PRODUCTS);

@@ -42,7 +42,7 @@ fn words_of(values: &[u32]) -> Vec<u8> {
 /// Runs the same with one and two threads, and without timing: gives the words, which are the same for all, and the timed result.
 fn everywhere(code: (&str, &[u8]), what: &str, steps: impl Fn() -> Vec<Step>) -> (Vec<u32>, RunResult) {
     let timed = |threads| {
-        let (result, seen) = run(code, "h100_node", steps(), RunOptions { threads, ..RunOptions::default() });
+        let (result, seen) = run(code, "h100_sxm_node", steps(), RunOptions { threads, ..RunOptions::default() });
         assert!(result.completed(), "{what} {}: {:?} {:?}", code.0, result.outcome, result.program);
         (result, seen.words(0))
     };
@@ -51,7 +51,7 @@ fn everywhere(code: (&str, &[u8]), what: &str, steps: impl Fn() -> Vec<Step>) ->
     assert_eq!(words, same, "{what} {}", code.0);
     assert_eq!(result.statistics.rows, other.statistics.rows, "{what} {}", code.0);
     let options = RunOptions { detail: DetailChoice::none(), ..RunOptions::default() };
-    let (functional, seen) = run(code, "h100_node", steps(), options);
+    let (functional, seen) = run(code, "h100_sxm_node", steps(), options);
     assert!(functional.completed(), "{what} {}: {:?} {:?}", code.0, functional.outcome, functional.program);
     assert_eq!(seen.words(0), words, "{what} {} for its values alone", code.0);
     (words, result)
@@ -253,7 +253,7 @@ fn a_read_of_a_cta_that_has_ended_is_a_fault() {
                 in_clusters([2, 1, 1], 0, launch("late", [2, 1], [1, 1], &[Argument::Value(0)])),
                 download(0, 4),
             ];
-            let (result, seen) = run(code, "h100_node", steps, RunOptions { detail, ..RunOptions::default() });
+            let (result, seen) = run(code, "h100_sxm_node", steps, RunOptions { detail, ..RunOptions::default() });
             assert_eq!(seen.error(), Some(CudaError::IllegalAddress), "{}", code.0);
             let text = format!("{:?}", result.program);
             assert!(text.contains("shared memory of the CTA of rank 1") || text.contains("IllegalAddress"), "{text}");
@@ -269,7 +269,7 @@ fn a_read_of_another_sm_takes_as_long_as_on_hardware() {
         in_clusters([2, 1, 1], 0, launch("latency", [2, 1], [32, 1], &[Argument::Value(0)])),
         download(0, 8),
     ];
-    let (result, seen) = run(CODES[1], "h100_node", steps, RunOptions::default());
+    let (result, seen) = run(CODES[1], "h100_sxm_node", steps, RunOptions::default());
     assert!(result.completed(), "{:?}", result.program);
     let words = seen.words(0);
     assert!((181..=213).contains(&words[0]), "{} cycles", words[0]);
@@ -351,8 +351,8 @@ fn launches_in_wrong_clusters_are_refused() {
         run(CODES[0], node, steps, RunOptions::default()).1.error()
     };
     let invalid = Some(CudaError::InvalidClusterSize);
-    assert_eq!(error("h100_node", [2, 1, 1], [3, 1], "ring"), invalid, "the grid is no multiple");
-    assert_eq!(error("h100_node", [32, 1, 1], [32, 1], "ring"), invalid, "too many CTAs");
-    assert_eq!(error("h100_node", [2, 1, 1], [4, 3], "plane"), invalid, "the kernel is compiled for others");
-    assert_eq!(error("h100_node", [2, 1, 1], [4, 1], "ring"), None);
+    assert_eq!(error("h100_sxm_node", [2, 1, 1], [3, 1], "ring"), invalid, "the grid is no multiple");
+    assert_eq!(error("h100_sxm_node", [32, 1, 1], [32, 1], "ring"), invalid, "too many CTAs");
+    assert_eq!(error("h100_sxm_node", [2, 1, 1], [4, 3], "plane"), invalid, "the kernel is compiled for others");
+    assert_eq!(error("h100_sxm_node", [2, 1, 1], [4, 1], "ring"), None);
 }

@@ -138,12 +138,12 @@ fn on_the_t4() {
 
 #[test]
 fn on_the_a100() {
-    all_on("a100_node", &[2]);
+    all_on("a100_sxm_80gb_node", &[2]);
 }
 
 #[test]
 fn on_the_h100() {
-    all_on("h100_node", &[2]);
+    all_on("h100_sxm_node", &[2]);
 }
 
 /// The kernel is 16 instructions long, from the first to `EXIT`, and here no thread leaves it early.

@@ -9,6 +9,7 @@
 //!
 //! **Invariant:** a packet never overtakes another of the same input and output, and nothing depends on where windows end.
 
+mod partitions;
 mod plane;
 
 use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
@@ -25,6 +26,7 @@ use balar_protocol::memory::{
 use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
+use partitions::Partitions;
 use plane::{Ends, Plane, PlaneConfiguration, PlaneState};
 
 crate::parameters! {
@@ -48,6 +50,9 @@ crate::parameters! {
         /// as many times the ports of a requester each slice has: several where a slice stands for several of a GPU
         #[range(1..=1024)]
         slice_width: u32 = "1",
+        /// partitions of the L2, 1 or 2: of as many neighbouring slices each, with copies of the lines of the others for as many neighbouring SMs; then each slice is wired to the one of the same place in the other partition, by `far` and `near`
+        #[range(1..=2)]
+        partitions: u32 = "1",
         /// cycles from the grant of a request to its departure towards the slice (calibrated: L2 hit latency)
         #[range(CYCLES)]
         request_latency: u32 = "14",
@@ -192,6 +197,7 @@ enum Side {
 struct Fixed {
     clock: Clock,
     slices: SliceMap,
+    partitions: Partitions,
     flit_bytes: u32,
     request_header_flits: u32,
     response_header_flits: u32,
@@ -232,14 +238,18 @@ impl Crossbar {
         let pairs = requester_ports.len().saturating_mul(slice_ports.len());
         problems.extend(ParameterProblem::of_range("requesters x slices", pairs, ..=MOST_PAIRS));
         let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32);
-        let slices = match slices.map_err(|problem| ParameterProblem::new("address_hash", problem)) {
-            Ok(slices) if problems.is_empty() => slices,
-            slices => {
-                problems.extend(slices.err());
+        let slices = slices.map_err(|problem| ParameterProblem::new("address_hash", problem));
+        let sms = context.ports.row("sm").count();
+        let partitions = Partitions::new(parameters.partitions, sms, slice_ports.len())
+            .map_err(|problem| ParameterProblem::new("partitions", problem));
+        let (slices, partitions) = match (slices, partitions) {
+            (Ok(slices), Ok(partitions)) if problems.is_empty() => (slices, partitions),
+            (slices, partitions) => {
+                problems.extend([slices.err(), partitions.err()].into_iter().flatten());
                 return Err(problems.into());
             }
         };
-        LineOwners::add(context, &slices, &slice_ports);
+        LineOwners::add(context, &slices, &slice_ports, partitions.slices_of_each());
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);
@@ -251,7 +261,7 @@ impl Crossbar {
         let [input_flits, output_flits, width] =
             [parameters.input_ports, parameters.output_ports, parameters.slice_width].map(u64::from);
         // All but the wide ones.
-        let narrow = context.ports.row("sm").count() + 1;
+        let narrow = sms + 1;
         let of_requesters = |flits: u64| Ends {
             most: flits,
             rest_from: narrow,
@@ -266,6 +276,7 @@ impl Crossbar {
             fixed: Fixed {
                 clock: Clock::new(parameters.clock),
                 slices,
+                partitions,
                 flit_bytes: parameters.flit_bytes,
                 request_header_flits: parameters.request_header_flits,
                 response_header_flits: parameters.response_header_flits,
@@ -312,7 +323,9 @@ impl Crossbar {
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));
             return;
         }
-        let slice = self.fixed.slices.slice_of(request.line) as usize;
+        let owner = self.fixed.slices.slice_of(request.line);
+        let slice = self.fixed.partitions.slice_for(requester, owner) as usize;
+        request.is_far = slice as u32 != owner;
         let (port, clock) = (self.wiring.slice_ports[slice], self.fixed.clock);
         self.requests.grant(slice, cycle, |depart, request| {
             out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(*request)));

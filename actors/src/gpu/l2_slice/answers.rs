@@ -1,8 +1,9 @@
-//! The way out of a slice: answers wait for the data array, and for a place in the crossbar.
+//! The way out of a slice: answers wait for the data array, and for a place in the crossbar or for the wires to the other partition.
 //!
 //! Hits, fills and atomics have a queue each, since their latencies differ; within one, answers become ready in its order. The data array
 //! takes the answer that has been ready for longest: a hit behind an atomic does not wait for it.
 
+use super::input::Asker;
 use crate::gpu::places::Places;
 use balar_protocol::memory::MemoryResponse;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,7 @@ struct Answer {
     ready: u64,
     /// Bytes that it takes of the array.
     bytes: u64,
+    asker: Asker,
     response: MemoryResponse,
 }
 
@@ -50,31 +52,37 @@ pub(super) struct Answers {
     /// Bytes a cycle of the data array, and its first free byte slot (cycle x bytes a cycle).
     rate: u64,
     free: u64,
+    /// Bytes a cycle of the wires to the other partition, and their first free byte slot.
+    near_rate: u64,
+    near_free: u64,
     /// Those of the crossbar's queue.
     places: Places,
 }
 
 impl Answers {
-    /// None, for a data array of so many bytes a cycle and a crossbar with so many places; 0 = any number.
-    pub fn new(bytes_per_cycle: u32, places: u32) -> Answers {
+    /// None, for a data array and wires to the other partition of so many bytes a cycle, and a crossbar with so many places; 0 = any
+    /// number.
+    pub fn new(bytes_per_cycle: u32, near_bytes_per_cycle: u32, places: u32) -> Answers {
         Answers {
             waiting: Default::default(),
             leaving: Default::default(),
             rate: u64::from(bytes_per_cycle),
             free: 0,
+            near_rate: u64::from(near_bytes_per_cycle),
+            near_free: 0,
             places: Places::of_queue(places),
         }
     }
 
     /// Are both of the same shape?
     pub fn fits(&self, other: &Answers) -> bool {
-        self.rate == other.rate && self.places.fits(&other.places)
+        (self.rate, self.near_rate) == (other.rate, other.near_rate) && self.places.fits(&other.places)
     }
 
     /// An answer is ready from a cycle on, which is not before those of the others of its source.
     #[inline]
-    pub fn push(&mut self, source: Source, ready: u64, bytes: u64, response: MemoryResponse) {
-        self.waiting[source as usize].push_back(Answer { ready, bytes, response });
+    pub fn push(&mut self, source: Source, ready: u64, bytes: u64, (asker, response): (Asker, MemoryResponse)) {
+        self.waiting[source as usize].push_back(Answer { ready, bytes, asker, response });
     }
 
     /// The crossbar has a place more from `cycle` on.
@@ -87,49 +95,68 @@ impl Answers {
         self.places.next().is_none()
     }
 
-    /// The source of the next answer to leave, and the byte slot from which it wants the data array, places aside.
+    /// The source of the next answer to leave, the byte slot from which it wants the data array, and who gets it; places aside.
     #[inline]
-    fn next_wanted(&self) -> Option<(usize, u64)> {
-        let mut next: Option<(usize, u64)> = None;
+    fn next_wanted(&self) -> Option<(usize, u64, Asker)> {
+        let mut next: Option<(usize, u64, Asker)> = None;
         for (source, queue) in self.waiting.iter().enumerate() {
             if let Some(answer) = queue.front()
-                && next.is_none_or(|(_, ready)| answer.ready < ready)
+                && next.is_none_or(|(_, ready, _)| answer.ready < ready)
             {
-                next = Some((source, answer.ready));
+                next = Some((source, answer.ready, answer.asker));
             }
         }
-        next.map(|(source, ready)| (source, (ready * self.rate).max(self.free)))
+        next.map(|(source, ready, asker)| (source, (ready * self.rate).max(self.free), asker))
+    }
+
+    /// The cycle from which an answer to `asker` has a place; `None` where nothing is known of one.
+    #[inline]
+    fn next_place(&self, asker: Asker) -> Option<u64> {
+        match asker {
+            Asker::Crossbar => self.places.next(),
+            Asker::Near => Some(0),
+        }
     }
 
     /// The cycle in which the next answer leaves, as far as is known; `None` where none waits, or for a place.
     pub fn next(&self) -> Option<u64> {
-        let (_, slot) = self.next_wanted()?;
-        Some((slot / self.rate).max(self.places.next()?))
+        let (_, slot, asker) = self.next_wanted()?;
+        Some((slot / self.rate).max(self.next_place(asker)?))
     }
 
-    /// Lets the answers go that leave before cycle `limit`; none that is ready before then comes later. `send` gets each with its cycle.
-    /// Gives the cycles that they have waited.
+    /// Lets the answers go that leave before cycle `limit`; none that is ready before then comes later. `send` gets each with who gets it
+    /// and its cycle. Gives the cycles that they have waited.
     #[inline]
-    pub fn leave(&mut self, limit: u64, mut send: impl FnMut(u64, &MemoryResponse)) -> Waited {
+    pub fn leave(&mut self, limit: u64, mut send: impl FnMut(Asker, u64, &MemoryResponse)) -> Waited {
         let mut waited = Waited::default();
-        while let Some((source, wanted)) = self.next_wanted() {
-            let Some(from) = self.places.next() else { break };
+        while let Some((source, wanted, asker)) = self.next_wanted() {
+            let Some(from) = self.next_place(asker) else { break };
             let slot = wanted.max(from * self.rate);
             let cycle = slot / self.rate;
             if cycle >= limit {
                 break;
             }
             let Some(answer) = self.waiting[source].pop_front() else { break };
-            self.places.take();
+            if asker == Asker::Crossbar {
+                self.places.take();
+            }
             waited.in_all += cycle - answer.ready;
             waited.for_crossbar += cycle - wanted / self.rate;
             self.free = slot + answer.bytes;
             if source != Source::Fill as usize {
                 self.leaving[source].push_back(cycle);
             }
-            send(cycle, &answer.response);
+            let cycle = if asker == Asker::Near { self.cross(cycle, answer.bytes) } else { cycle };
+            send(asker, cycle, &answer.response);
         }
         waited
+    }
+
+    /// The cycle in which so many bytes that leave the data array in `cycle` are on the wires to the other partition.
+    fn cross(&mut self, cycle: u64, bytes: u64) -> u64 {
+        let slot = self.near_free.max(cycle * self.near_rate);
+        self.near_free = slot + bytes;
+        slot / self.near_rate
     }
 
     /// How many answers of a source may not have left: [`Self::under_way`] is not more in any cycle.
@@ -177,17 +204,17 @@ mod tests {
     /// (number, cycle) of those that leave before `limit`.
     fn left(answers: &mut Answers, limit: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        answers.leave(limit, |cycle, response| all.push((response.id, cycle)));
+        answers.leave(limit, |_, cycle, response| all.push((response.id, cycle)));
         all
     }
 
     #[test]
     fn the_answer_that_is_ready_first_goes_first() {
-        let mut answers = Answers::new(32, 0);
-        answers.push(Source::Atomic, 80, 32, response(1));
-        answers.push(Source::Hit, 50, 64, response(2));
-        answers.push(Source::Hit, 51, 32, response(3));
-        answers.push(Source::Fill, 51, 32, response(4));
+        let mut answers = Answers::new(32, 32, 0);
+        answers.push(Source::Atomic, 80, 32, (Asker::Crossbar, response(1)));
+        answers.push(Source::Hit, 50, 64, (Asker::Crossbar, response(2)));
+        answers.push(Source::Hit, 51, 32, (Asker::Crossbar, response(3)));
+        answers.push(Source::Fill, 51, 32, (Asker::Crossbar, response(4)));
         assert_eq!(answers.next(), Some(50));
         // The first takes the array for two cycles.
         assert_eq!(left(&mut answers, 60), [(2, 50), (3, 52), (4, 53)]);
@@ -197,16 +224,16 @@ mod tests {
 
     #[test]
     fn answers_wait_for_places() {
-        let mut answers = Answers::new(32, 2);
+        let mut answers = Answers::new(32, 32, 2);
         for id in 0..4 {
-            answers.push(Source::Hit, 10, 32, response(id));
+            answers.push(Source::Hit, 10, 32, (Asker::Crossbar, response(id)));
         }
         assert_eq!(left(&mut answers, 100), [(0, 10), (1, 11)]);
         assert!(answers.lacks_places());
         assert_eq!(answers.next(), None);
         answers.add_place(40);
         assert_eq!(answers.next(), Some(40));
-        let waited = answers.leave(100, |cycle, _| assert_eq!(cycle, 40));
+        let waited = answers.leave(100, |_, cycle, _| assert_eq!(cycle, 40));
         assert_eq!(waited, Waited { in_all: 30, for_crossbar: 28 }, "the array was free in cycle 12");
         assert_eq!(answers.under_way(Source::Hit, 11), 2, "one leaves in cycle 40, one waits");
         assert_eq!(answers.next_leaving(Source::Hit), Some(40));

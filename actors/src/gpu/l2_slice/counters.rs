@@ -40,6 +40,18 @@ balar_protocol::counters! {
         fills: "request",
         /// sectors fetched from memory
         sectors_filled: "sector",
+        /// loads of lines that belong to the other partition, and were asked of it
+        far_fills: "request",
+        /// stores, atomics and loads without copies that were passed on to the other partition, to which their lines belong
+        far_passed_on: "request",
+        /// requests of the other partition
+        near_requests: "request",
+        /// sectors that the other partition loaded
+        near_sectors_read: "sector",
+        /// of these, sectors that were valid or on their way
+        near_sector_hits_read: "sector",
+        /// sectors that the other partition was told to forget
+        near_sectors_forgotten: "sector",
         /// requests that waited for a fill already under way
         mshr_merges: "request",
         /// most lines that had fills under way

@@ -9,15 +9,19 @@
 //! [`L2SliceParameters::dirty_ways`]: then the least recently used of them is written to memory, and stays. What is dirty at the end of a
 //! run stays so.
 //!
+//! Where the L2 has two partitions, a slice keeps copies of the lines of one slice of the other partition, too (`far.rs`).
+//!
 //! **Invariant:** a line with a fill under way is never replaced.
 
 mod answers;
 mod counters;
+mod far;
+mod input;
 mod parameters;
 mod sets;
 
 pub use counters::L2SliceCounters;
-pub use parameters::L2SliceParameters;
+pub use parameters::{Copies, L2SliceParameters};
 
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, Peer, PortDefinition, Role,
@@ -39,9 +43,10 @@ use balar_protocol::statistics::StatisticSink;
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Bytes, Clock, Message, Payload, PortId, Protocol, SimTime};
 use counters::Stall;
+use far::{COPY, Partition};
+use input::{Asker, Input, Queued};
 use serde::{Deserialize, Serialize};
 use sets::{Line, Place, Sets, SetsState};
-use std::collections::VecDeque;
 
 /// The L2 slice in the catalogue of units.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
@@ -56,7 +61,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             role: Role::Server,
             indexed: false,
             required: true,
-            meaning: "requests for the lines of this slice",
+            meaning: "requests for the lines of this slice, and for its copies of others",
         },
         PortDefinition {
             name: "memory",
@@ -65,6 +70,22 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             indexed: false,
             required: true,
             meaning: "device memory",
+        },
+        PortDefinition {
+            name: "far",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "where the L2 has two partitions: the slice of the other one whose lines it keeps copies of",
+        },
+        PortDefinition {
+            name: "near",
+            protocol: Protocol::Memory,
+            role: Role::Server,
+            indexed: false,
+            required: false,
+            meaning: "where the L2 has two partitions: the slice of the other one that keeps copies of its lines",
         },
     ],
     counters: L2SliceCounters::DEFINITIONS,
@@ -92,6 +113,7 @@ const WRITE_BACK_ID: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waiter {
+    asker: Asker,
     request: MemoryRequest,
     found: Found,
 }
@@ -106,31 +128,20 @@ struct Found {
     served_by: ServedBy,
 }
 
-/// A request in the input queue.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Queued {
-    arrived: u64,
-    /// Where its line would be, which follows from its address.
-    #[serde(skip)]
-    place: Place,
-    request: MemoryRequest,
-}
-
 /// Everything that changes, beside the sets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
-    queue: VecDeque<Queued>,
-    /// First free lookup slot (cycle x lookups a cycle).
-    lookup_free: u64,
+    input: Input,
     answers: Answers,
     /// First cycle the atomics unit is free, and the line it worked on last with the cycle it may take that again.
     atomic_free: u64,
     last_atomic: (u64, u64),
-    blocked: Option<(Stall, u64)>,
     /// The latest launch that asked for anything.
     launch: u32,
     waiters: Chains<Waiter>,
+    /// Lines with fills under way from memory, and those with fills under way from the other partition: each has MSHRs of its own.
     mshr_used: u32,
+    far_mshr_used: u32,
     write_backs: u32,
     counters: L2SliceCounters,
     by_launch: ByLaunch<L2SliceCounters>,
@@ -143,6 +154,7 @@ pub struct L2Slice {
     parameters: L2SliceParameters,
     crossbar: PortId,
     memory: PortId,
+    partition: Partition,
     sets: Sets,
     /// The most lines of a set that may be dirty.
     dirty_ways: u32,
@@ -187,10 +199,11 @@ impl L2Slice {
             problems.push(ParameterProblem::new("set_bits", problem.clone()));
         }
         let port = |name| context.ports.get(name).ok_or(ParameterProblem::new(name, "expected a wire to this port"));
-        let (crossbar, memory) = match (port("crossbar"), port("memory")) {
-            (Ok(crossbar), Ok(memory)) if problems.is_empty() => (crossbar, memory),
-            (crossbar, memory) => {
-                problems.extend([crossbar.err(), memory.err()].into_iter().flatten());
+        let partition = Partition::of(context, &parameters);
+        let (crossbar, memory, partition) = match (port("crossbar"), port("memory"), partition) {
+            (Ok(crossbar), Ok(memory), Ok(partition)) if problems.is_empty() => (crossbar, memory, partition),
+            (crossbar, memory, partition) => {
+                problems.extend([crossbar.err(), memory.err(), partition.err()].into_iter().flatten());
                 return Err(problems.into());
             }
         };
@@ -206,16 +219,20 @@ impl L2Slice {
             path: context.path.to_owned(),
             crossbar,
             memory,
+            partition,
             state: State {
-                queue: VecDeque::with_capacity(64),
-                lookup_free: 0,
-                answers: Answers::new(parameters.bytes_per_cycle, peer.map_or(0, |peer| peer.queues().1)),
+                input: Input::default(),
+                answers: Answers::new(
+                    parameters.bytes_per_cycle,
+                    parameters.far_bytes_per_cycle,
+                    peer.map_or(0, |peer| peer.queues().1),
+                ),
                 atomic_free: 0,
                 last_atomic: (u64::MAX, 0),
-                blocked: None,
                 launch: 0,
                 waiters: Chains::default(),
                 mshr_used: 0,
+                far_mshr_used: 0,
                 write_backs: 0,
                 counters: L2SliceCounters::default(),
                 by_launch: ByLaunch::default(),
@@ -227,38 +244,38 @@ impl L2Slice {
 
     /// Sends the answers that leave before those that may still become ready. Up to `now` every message is here.
     fn answer(&mut self, now: u64, out: &mut Outbox) {
-        let L2Slice { state: State { answers, counters, .. }, clock, crossbar, least_latency, .. } = self;
-        let waited = answers.leave(now + *least_latency, |cycle, response| {
-            out.send(*crossbar, clock.time_of(cycle), Payload::Memory(MemoryMessage::Response(*response)));
+        let L2Slice { state: State { answers, counters, .. }, clock, crossbar, partition, least_latency, .. } = self;
+        let ports = [*crossbar, partition.near.unwrap_or(*crossbar)];
+        let waited = answers.leave(now + *least_latency, |asker, cycle, response| {
+            let payload = Payload::Memory(MemoryMessage::Response(*response));
+            out.send(ports[asker as usize], clock.time_of(cycle), payload);
         });
         counters.answer_queue_cycles += waited.in_all;
         counters.stall_cycles_crossbar += waited.for_crossbar;
     }
 
-    /// Too many answers of a queue are under way in `cycle`: the head of the input queue waits for one of them to leave.
+    /// Too many answers of a queue are under way in `cycle`: the head of an input queue waits for one of them to leave.
     #[cold]
-    fn await_answer(&mut self, stall: Stall, source: Source, cycle: u64) {
-        let State { answers, lookup_free, blocked, counters, .. } = &mut self.state;
+    fn await_answer(&mut self, asker: Asker, stall: Stall, source: Source, cycle: u64) {
+        let State { answers, input, counters, .. } = &mut self.state;
         // Whatever leaves before that cycle is known to.
         let known_until = cycle + self.least_latency;
         let next = match answers.next_leaving(source) {
             Some(next) => next,
             None if answers.lacks_places() => {
-                *blocked = Some((stall, cycle));
+                input.block(asker, stall, cycle);
                 return;
             }
             None => known_until,
         };
         *counters.stalled(stall) += next - cycle;
-        *lookup_free = next * u64::from(self.parameters.lookups_per_cycle);
+        input.wait_until(asker, next * u64::from(self.parameters.lookups_per_cycle));
     }
 
     /// Looks up queued requests in cycles before `limit`, up to which every message is here.
     fn serve(&mut self, limit: u64, out: &mut Outbox) {
         let rate = u64::from(self.parameters.lookups_per_cycle);
-        while self.state.blocked.is_none() {
-            let Some(&Queued { arrived, place, request }) = self.state.queue.front() else { return };
-            let slot = self.state.lookup_free.max(arrived * rate);
+        while let Some((asker, slot, &Queued { arrived, place, request })) = self.state.input.next(rate) {
             let cycle = slot / rate;
             if cycle >= limit {
                 return;
@@ -266,18 +283,25 @@ impl L2Slice {
             if request.launch > self.state.launch {
                 self.kernel_begins(request.launch);
             }
-            if let Err(stall) = self.look_up(cycle, place, &request, out) {
+            let done = if request.is_far && self.partition.is_passed_on(&request) {
+                self.forward(cycle, place, &request, out);
+                Ok(())
+            } else {
+                self.look_up(cycle, place, (asker, &request), out)
+            };
+            if let Err(stall) = done {
                 match stall {
-                    Stall::Answer => self.await_answer(stall, Source::Hit, cycle),
-                    Stall::Atomic => self.await_answer(stall, Source::Atomic, cycle),
-                    _ => self.state.blocked = Some((stall, cycle)),
+                    Stall::Answer => self.await_answer(asker, stall, Source::Hit, cycle),
+                    Stall::Atomic => self.await_answer(asker, stall, Source::Atomic, cycle),
+                    _ => self.state.input.block(asker, stall, cycle),
                 }
                 continue;
             }
-            self.state.queue.pop_front();
-            self.state.lookup_free = slot + 1;
+            self.state.input.pop(asker, slot);
             self.state.counters.queue_cycles += cycle - arrived;
-            self.give_credit(self.clock.time_of(cycle), out);
+            if asker == Asker::Crossbar {
+                self.give_credit(self.clock.time_of(cycle), out);
+            }
         }
     }
 
@@ -309,7 +333,13 @@ impl L2Slice {
     }
 
     /// Serves one request, or changes nothing and says which resource it lacks.
-    fn look_up(&mut self, cycle: u64, place: Place, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
+    fn look_up(
+        &mut self,
+        cycle: u64,
+        place: Place,
+        (asker, request): (Asker, &MemoryRequest),
+        out: &mut Outbox,
+    ) -> Result<(), Stall> {
         let wanted = request.sectors;
         let found = self.sets.find(place, request.line);
         let (valid, pending, waiting) = match found {
@@ -325,7 +355,7 @@ impl L2Slice {
             MemoryKind::Load => self.widen(needed & !pending) & !valid & !pending,
             _ => needed & !pending,
         };
-        if fetch != 0 && pending == 0 && self.state.mshr_used == self.parameters.mshr_entries {
+        if fetch != 0 && pending == 0 && *self.mshrs_in_use(request.is_far) == self.parameters.mshr_entries {
             return Err(Stall::Mshr);
         }
         let waits = needed != 0;
@@ -339,9 +369,9 @@ impl L2Slice {
             Some(index) => index,
             None => self.allocate(cycle, request, place, out)?,
         };
-        self.state.counters.count(request, valid | pending);
-        self.state.by_launch.of(request.launch).count(request, valid | pending);
+        self.count(asker, request, valid | pending);
         self.sets.touch(index, place);
+        self.follow_copies(cycle, index, (asker, request), out);
         let line = self.sets.line_mut(index);
         if request.kind == MemoryKind::Store {
             line.words |= request.written_words;
@@ -355,15 +385,22 @@ impl L2Slice {
         if fetch != 0 {
             // Of a line just allocated, no sector is pending.
             line.pending = pending | fetch;
-            self.state.mshr_used += u32::from(pending == 0);
-            self.state.counters.mshr_maximum = self.state.counters.mshr_maximum.max(u64::from(self.state.mshr_used));
-            self.state.counters.fills += 1;
-            self.state.counters.sectors_filled += u64::from(sector_count(fetch));
+            *self.mshrs_in_use(request.is_far) += u32::from(pending == 0);
+            let State { counters, mshr_used, far_mshr_used, .. } = &mut self.state;
+            counters.mshr_maximum = counters.mshr_maximum.max(u64::from(*mshr_used + *far_mshr_used));
+            let port = if request.is_far {
+                counters.far_fills += 1;
+                self.partition.far.unwrap_or(self.memory)
+            } else {
+                counters.fills += 1;
+                counters.sectors_filled += u64::from(sector_count(fetch));
+                self.memory
+            };
             let fill = MemoryRequest {
                 line: request.line,
                 id: index,
                 launch: request.launch,
-                return_port: 0,
+                return_port: COPY,
                 data_bytes: 0,
                 written_words: 0,
                 sectors: fetch,
@@ -372,17 +409,18 @@ impl L2Slice {
                 kind: MemoryKind::Load,
                 scope: Scope::Weak,
                 aperture: Aperture::Device,
+                is_far: false,
             };
             let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
-            out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(fill)));
+            out.send(port, depart, Payload::Memory(MemoryMessage::Request(fill)));
         }
         if waits {
             self.state.counters.mshr_merges += u64::from(fetch == 0);
             let found = Found { hits: wanted & (valid | pending), fetched: fetch, served_by: ServedBy::DeviceMemory };
-            self.wait(index, *request, found);
+            self.wait(index, Waiter { asker, request: *request, found });
         } else {
             let found = Found { hits: wanted, fetched: 0, served_by: ServedBy::L2 };
-            self.finish((Source::Hit, cycle + u64::from(self.parameters.hit_latency)), request, found);
+            self.finish((Source::Hit, cycle + u64::from(self.parameters.hit_latency)), (asker, request), found);
         }
         Ok(())
     }
@@ -417,7 +455,7 @@ impl L2Slice {
 
     /// Makes room for the line of a request.
     fn allocate(&mut self, cycle: u64, request: &MemoryRequest, place: Place, out: &mut Outbox) -> Result<u32, Stall> {
-        let victim = self.sets.victim(place).ok_or(Stall::Set)?;
+        let victim = self.sets.victim(place, request.is_far).ok_or(Stall::Set)?;
         let line = *self.sets.line(victim);
         if line.dirty != 0 {
             if self.state.write_backs >= self.parameters.write_back_entries {
@@ -427,6 +465,7 @@ impl L2Slice {
             self.sets.clean(victim, place);
         }
         self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
+        self.forget_copies(cycle, &line, line.copied, out);
         self.sets.install(victim, place, request.line);
         Ok(victim)
     }
@@ -465,19 +504,25 @@ impl L2Slice {
             kind: MemoryKind::Store,
             scope: Scope::Weak,
             aperture: Aperture::Device,
+            is_far: false,
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
     }
 
-    fn wait(&mut self, index: u32, request: MemoryRequest, found: Found) {
+    fn wait(&mut self, index: u32, waiter: Waiter) {
         let line = self.sets.line_mut(index);
         line.waiting += 1;
-        self.state.waiters.push(&mut line.waiters, Waiter { request, found });
+        self.state.waiters.push(&mut line.waiters, waiter);
     }
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
-    fn finish(&mut self, (mut source, mut ready): (Source, u64), request: &MemoryRequest, found: Found) {
+    fn finish(
+        &mut self,
+        (mut source, mut ready): (Source, u64),
+        (asker, request): (Asker, &MemoryRequest),
+        found: Found,
+    ) {
         let L2SliceParameters { atomic_operations_per_cycle, same_line_atomic_interval, atomic_latency, .. } =
             self.parameters;
         let State { answers, atomic_free, last_atomic, counters, by_launch, .. } = &mut self.state;
@@ -504,7 +549,7 @@ impl L2Slice {
         by_launch.of(request.launch).data_busy_cycles += busy;
         let Found { hits, fetched, served_by } = found;
         let response = MemoryResponse { fetched_sectors: fetched, ..request.response(hits, served_by) };
-        answers.push(source, ready, data.max(SECTOR_BYTES), response);
+        answers.push(source, ready, data.max(SECTOR_BYTES), (asker, response));
     }
 
     /// A fill or the acknowledgement of a write-back arrives.
@@ -512,17 +557,16 @@ impl L2Slice {
         if response.id == WRITE_BACK_ID {
             self.state.write_backs = self.state.write_backs.saturating_sub(1);
         } else if (response.id as usize) < self.sets.len() {
-            self.fill(cycle, response.id, response.sectors);
+            self.state.mshr_used -= u32::from(self.fill(cycle, response, None));
         }
-        self.unblock(cycle);
+        self.unblock(cycle, |_| true);
     }
 
-    /// What the head of the input queue waits for may be there in `cycle`.
-    fn unblock(&mut self, cycle: u64) {
-        if let Some((stall, since)) = self.state.blocked.take() {
-            *self.state.counters.stalled(stall) += cycle.saturating_sub(since);
-            self.state.lookup_free = self.state.lookup_free.max(cycle * u64::from(self.parameters.lookups_per_cycle));
-        }
+    /// What such heads of the input queues wait for may be there in `cycle`.
+    fn unblock(&mut self, cycle: u64, is_such: impl Fn(Stall) -> bool) {
+        let State { input, counters, .. } = &mut self.state;
+        let slot = cycle * u64::from(self.parameters.lookups_per_cycle);
+        input.unblock(slot, is_such, |stall, since| *counters.stalled(stall) += cycle.saturating_sub(since));
     }
 
     /// The crossbar has places again.
@@ -530,12 +574,12 @@ impl L2Slice {
         for time in credits.times(time) {
             self.state.answers.add_place(self.clock.cycle_at_or_after(time));
         }
-        if let Some((Stall::Answer | Stall::Atomic, _)) = self.state.blocked {
-            self.unblock(self.clock.cycle_at_or_after(time));
-        }
+        self.unblock(self.clock.cycle_at_or_after(time), |stall| matches!(stall, Stall::Answer | Stall::Atomic));
     }
 
-    fn fill(&mut self, cycle: u64, index: u32, sectors: u8) {
+    /// Sectors of a line arrive, from memory or from another unit. Gives whether they are the last that were under way.
+    fn fill(&mut self, cycle: u64, response: &MemoryResponse, from: Option<ServedBy>) -> bool {
+        let (index, sectors) = (response.id, response.sectors);
         let line = self.sets.line_mut(index);
         let before = line.pending;
         let pending = before & !sectors;
@@ -543,16 +587,20 @@ impl L2Slice {
         line.valid |= sectors;
         let mut waiters = std::mem::take(&mut line.waiters);
         line.waiting = 0;
-        if before != 0 && pending == 0 {
-            self.state.mshr_used -= 1;
-        }
-        while let Some(Waiter { request, found }) = self.state.waiters.pop(&mut waiters) {
+        while let Some(mut waiter) = self.state.waiters.pop(&mut waiters) {
+            if let Some(served_by) = from {
+                waiter.found.served_by = served_by;
+                waiter.found.fetched &= !sectors | response.fetched_sectors;
+            }
+            let Waiter { asker, request, found } = waiter;
             if request.sectors & pending == 0 {
-                self.finish((Source::Fill, cycle + u64::from(self.parameters.fill_latency)), &request, found);
+                let ready = cycle + u64::from(self.parameters.fill_latency);
+                self.finish((Source::Fill, ready), (asker, &request), found);
             } else {
-                self.wait(index, request, found);
+                self.wait(index, waiter);
             }
         }
+        before != 0 && pending == 0
     }
 
     /// Prefetches into the host's cache the lines that come in this window, and then the requests that wait for them.
@@ -583,11 +631,7 @@ impl L2Slice {
                 if !self.own_lines.is_any() {
                     self.check_owner(request.line, message, out);
                 }
-                let place = self.sets.place(request.line);
-                self.sets.prefetch(place);
-                self.state.queue.push_back(Queued { arrived: cycle, place, request: *request });
-                let counters = &mut self.state.counters;
-                counters.queue_maximum = counters.queue_maximum.max(self.state.queue.len() as u64);
+                self.enqueue(Asker::Crossbar, cycle, request);
             }
             // It holds no store back.
             Payload::Memory(MemoryMessage::Drain) if message.port == self.crossbar => {}
@@ -597,8 +641,20 @@ impl L2Slice {
             Payload::Memory(MemoryMessage::Response(response)) if message.port == self.memory => {
                 self.receive(cycle, response);
             }
-            payload => payload.unexpected(if message.port == self.crossbar { "crossbar" } else { "memory" }),
+            payload if message.port == self.crossbar => payload.unexpected("crossbar"),
+            payload if message.port == self.memory => payload.unexpected("memory"),
+            payload => self.handle_partition(message.port, payload, cycle),
         }
+    }
+
+    /// A request arrives.
+    #[inline]
+    fn enqueue(&mut self, asker: Asker, cycle: u64, request: &MemoryRequest) {
+        let place = self.sets.place(request.line);
+        self.sets.prefetch(place);
+        let State { input, counters, .. } = &mut self.state;
+        input.push(asker, Queued { arrived: cycle, place, request: *request });
+        counters.queue_maximum = counters.queue_maximum.max(input.len() as u64);
     }
 }
 
@@ -617,13 +673,8 @@ impl Unit for L2Slice {
         if !self.counts_answers {
             self.state.answers.forget_left();
         }
-        let look_up = match self.state.queue.front() {
-            Some(&Queued { arrived, .. }) if self.state.blocked.is_none() => {
-                let rate = u64::from(self.parameters.lookups_per_cycle);
-                (self.state.lookup_free / rate).max(arrived)
-            }
-            _ => u64::MAX,
-        };
+        let rate = u64::from(self.parameters.lookups_per_cycle);
+        let look_up = self.state.input.next(rate).map_or(u64::MAX, |(_, slot, _)| slot / rate);
         let answer = self.state.answers.next().map_or(u64::MAX, |cycle| cycle.saturating_sub(self.least_latency));
         match look_up.min(answer) {
             u64::MAX => NextWake::OnMessage,
@@ -640,14 +691,12 @@ impl Unit for L2Slice {
     }
 
     fn outstanding(&self) -> Option<String> {
-        let answers = self.state.answers.waiting();
-        (!self.state.queue.is_empty() || self.state.mshr_used > 0 || answers > 0).then(|| {
-            let blocked =
-                self.state.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
+        let State { input, answers, mshr_used, far_mshr_used, .. } = &self.state;
+        let (queued, fills, answers) = (input.len(), mshr_used + far_mshr_used, answers.waiting());
+        (queued > 0 || fills > 0 || answers > 0).then(|| {
+            let blocked: String = input.stalls().map(|stall| format!(", blocked for want of: {stall:?}")).collect();
             format!(
-                "{} requests queued, {} lines with fills under way, {answers} answers that have not left{blocked}",
-                self.state.queue.len(),
-                self.state.mshr_used
+                "{queued} requests queued, {fills} lines with fills under way, {answers} answers that have not left{blocked}"
             )
         })
     }
@@ -665,7 +714,7 @@ impl Unit for L2Slice {
             return Err(StateError::Mismatch("another data array or another queue of responses".to_owned()));
         }
         (self.state, self.sets.state) = (state, sets);
-        for queued in &mut self.state.queue {
+        for queued in self.state.input.iter_mut() {
             queued.place = self.sets.place(queued.request.line);
         }
         Ok(())

@@ -7,6 +7,16 @@ use crate::interleave::AddressBits;
 use balar_protocol::memory::{LINE_BYTES, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bytes, Frequency};
 
+/// Which loads find and leave copies of lines of the other partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+pub enum Copies {
+    /// All, as on an H100: `ld.cg` finds them, too (Jin et al., MICRO 2024, figures 8 and 13).
+    OfAllLoads,
+    /// Those of no scope, as on an A100: `ld.cg`, which is a strong load in machine code, stays as slow however often it reads a line (the
+    /// same, figure 12; the 259 cycles a load of Accel-Sim's l2_lat).
+    OfWeakLoads,
+}
+
 crate::parameters! {
     /// An L2 slice.
     pub struct L2SliceParameters {
@@ -45,9 +55,14 @@ crate::parameters! {
         /// cycles that a store which writes a part of a sector takes the data array at least: the sector is read, and written whole
         #[range(..=1000)]
         partial_store_cycles: u32 = "0",
+        /// where the L2 has two partitions: which loads find and leave copies of the lines of the other one, OfAllLoads or OfWeakLoads
+        copies: Copies = "OfAllLoads",
+        /// where the L2 has two partitions: bytes a cycle of the wires by which it answers the other one (32: one sector; an estimate)
+        #[range(PER_CYCLE)]
+        far_bytes_per_cycle: u32 = "32",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
         fetch_granularity: Bytes = r#""64 B""#,
-        /// lines that may have fills under way
+        /// lines that may have fills under way from memory, and as many from the other partition
         #[range(ENTRIES)]
         mshr_entries: u32 = "128",
         /// requests that may wait for one line (more than there are SMs: all of a V100 read one buffer beyond the L2 at 2313 GB/s, RRZE gpu-cache)

@@ -22,6 +22,8 @@ pub(super) struct Line {
     pub dirty: u8,
     /// Sectors being fetched.
     pub pending: u8,
+    /// Sectors that the slice of the other partition may have copies of.
+    pub copied: u8,
 }
 
 /// Where a line would be: its set, and the tag it has there.
@@ -79,8 +81,16 @@ impl Sets {
     /// Empty sets of a slice of so many, in each of which runs of so many lines lie together.
     pub fn new(sets: u32, ways: u32, (slices, lines_of_run): (u32, u64), function: Option<(BitFunction, u32)>) -> Sets {
         let count = sets * ways;
-        let empty =
-            Line { address: EMPTY, waiters: Chain::default(), waiting: 0, words: 0, valid: 0, dirty: 0, pending: 0 };
+        let empty = Line {
+            address: EMPTY,
+            waiters: Chain::default(),
+            waiting: 0,
+            words: 0,
+            valid: 0,
+            dirty: 0,
+            pending: 0,
+            copied: 0,
+        };
         // The ways of a set are used first in their order.
         let order = |index: u32| {
             let way = index % ways;
@@ -176,10 +186,17 @@ impl Sets {
         None
     }
 
-    /// The least recently used way of the set that has no fill under way.
+    /// The least recently used way of the set that has no fill under way. Where it is wanted for a line of the other partition, which may
+    /// wait for this one, a way more is left for lines of this one.
     #[inline]
-    pub fn victim(&self, place: Place) -> Option<u32> {
-        self.oldest_of(place, |line| line.pending == 0)
+    pub fn victim(&self, place: Place, is_far: bool) -> Option<u32> {
+        let victim = self.oldest_of(place, |line| line.pending == 0)?;
+        if is_far {
+            let first = self.first(place);
+            let ways = &self.state.lines[first..first + self.ways as usize];
+            ways.iter().filter(|line| line.pending == 0).nth(1)?;
+        }
+        Some(victim)
     }
 
     /// These sectors of way `index` of the set are dirty from now on.
@@ -226,7 +243,7 @@ impl Sets {
         self.state.tags[index as usize] = place.tag;
         let line = &mut self.state.lines[index as usize];
         debug_assert_eq!(line.dirty, 0, "dirty sectors go to memory before their line is replaced");
-        (line.address, line.words, line.valid) = (address, 0, 0);
+        (line.address, line.words, line.valid, line.copied) = (address, 0, 0, 0);
     }
 
     /// Empties every way that has no fill under way, without a word to memory.
@@ -236,7 +253,7 @@ impl Sets {
         for (index, (tag, line)) in tags.iter_mut().zip(lines).enumerate().filter(|(_, (_, line))| line.pending == 0) {
             *tag = u32::MAX;
             dirty[index / ways] -= u16::from(line.dirty != 0);
-            (line.address, line.words, line.valid, line.dirty) = (EMPTY, 0, 0, 0);
+            (line.address, line.words, line.valid, line.dirty, line.copied) = (EMPTY, 0, 0, 0, 0);
         }
     }
 
@@ -319,7 +336,11 @@ mod tests {
             }
             let ways = place.set * WAYS..(place.set + 1) * WAYS;
             let free = ways.filter(|&way| sets.line(way).pending == 0);
-            assert_eq!(sets.victim(place), free.min_by_key(|&way| (used[way as usize], way)), "after {time} steps");
+            assert_eq!(
+                sets.victim(place, false),
+                free.min_by_key(|&way| (used[way as usize], way)),
+                "after {time} steps"
+            );
         }
     }
 }

@@ -267,7 +267,7 @@ fn look_ups_stand_where_too_many_answers_are_under_way() {
 #[test]
 fn answers_wait_for_the_crossbar() {
     let (mut unit, mut bench) = slice("hit_latency: 40, answer_queue: 2");
-    unit.state.answers = Answers::new(64, 2);
+    unit.state.answers = Answers::new(64, 32, 2);
     bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
     for id in 2..6 {
         bench.deliver(SimTime(100 * NS), CROSSBAR, request(load(0, id, 0b0001)));
@@ -355,7 +355,7 @@ fn the_smallest_queues_come_to_an_end() {
                         write_back_entries: 1"#;
     let build = || {
         let (mut unit, _) = slice(parameters);
-        unit.state.answers = Answers::new(64, 1);
+        unit.state.answers = Answers::new(64, 32, 1);
         Box::new(unit) as Box<dyn Unit>
     };
     let script = random_requests(7, 400, 60, 1500, 1);

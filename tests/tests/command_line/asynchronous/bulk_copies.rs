@@ -30,7 +30,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-const NODE: [&str; 5] = ["--topology", "h100_node", "--detail", "all", "--check-hazards"];
+const NODE: [&str; 5] = ["--topology", "h100_sxm_node", "--detail", "all", "--check-hazards"];
 
 const COPIES: &str = "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%rd1], 512, [bar];

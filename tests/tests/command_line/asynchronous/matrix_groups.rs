@@ -31,8 +31,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-const NODE: [&str; 4] = ["--topology", "h100_node", "--detail", "all"];
-const FUNCTIONAL: [&str; 4] = ["--topology", "h100_node", "--detail", "none"];
+const NODE: [&str; 4] = ["--topology", "h100_sxm_node", "--detail", "all"];
+const FUNCTIONAL: [&str; 4] = ["--topology", "h100_sxm_node", "--detail", "none"];
 
 /// Checks that the sums are right without timing, too. Gives the cycles in which warps waited for a result, and in which they waited for tensor
 /// cores.

@@ -713,6 +713,7 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         kind: MemoryKind::Load,
         scope: Scope::Weak,
         aperture: Aperture::Device,
+        is_far: false,
     }
 }
 
@@ -732,6 +733,7 @@ fn write_request(line: &LineAccess, (id, launch): (u32, u32), kind: MemoryKind) 
         kind,
         scope: Scope::Weak,
         aperture: Aperture::Device,
+        is_far: false,
     }
 }
 
