@@ -47,6 +47,8 @@ pub enum Capability {
         parameter: &'static str,
         /// What that says.
         hash: AddressHash,
+        /// Partitions of these units: where there are several, each has copies of the lines of the others.
+        partitions: u32,
     },
     /// It is a cache that puts each line into one of its sets.
     CacheSets {
@@ -145,6 +147,15 @@ impl Peer {
             Capability::SpreadsLines { hash, .. } => Some(hash),
             _ => None,
         })
+    }
+
+    /// The partitions of the units that it spreads lines over.
+    pub fn partitions(&self) -> u32 {
+        let partitions = self.provides.iter().find_map(|capability| match capability {
+            Capability::SpreadsLines { partitions, .. } => Some(*partitions),
+            _ => None,
+        });
+        partitions.unwrap_or(1)
     }
 
     /// The entries of its queues for requests and for responses of one unit; 0 = any number.

@@ -156,6 +156,19 @@ fn the_number_of_units_of_a_row_is_swept() {
     assert_eq!((checked.code, checked.stdout), (0, format!("{units}{note}")));
 }
 
+/// A crossbar with two partitions wants slices that are wired to those of the other one.
+#[test]
+fn slices_without_wires_to_the_other_partition_are_an_error() {
+    for (topology, setting, slice) in [
+        ("v100_node", "gpu.crossbar.partitions=2", "gpu.l2[0]"),
+        ("a100_sxm_80gb_node", "gpu.l2.count=160", "gpu.l2[80]"),
+    ] {
+        let checked = call_in(Path::new("."), &["topology", "check", topology, "--set", setting]);
+        let said = format!("L2Slice {slice}: far: expected a wire to this port, as `partitions` of gpu.crossbar is 2");
+        assert!(checked.code == 2 && checked.stderr.contains(&said), "{}", checked.stderr);
+    }
+}
+
 /// No single one of these numbers fits the others that the file has.
 #[test]
 fn numbers_of_units_that_go_together_are_accepted_together() {

@@ -165,13 +165,12 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(CrossbarParameters { address_hash: hash, request_queue: requests, response_queue: responses, .. }) =
-        ron::from_str(text)
-    else {
-        return Vec::new();
-    };
+    let Ok(parameters) = ron::from_str::<CrossbarParameters>(text) else { return Vec::new() };
+    let CrossbarParameters {
+        address_hash: hash, partitions, request_queue: requests, response_queue: responses, ..
+    } = parameters;
     vec![
-        Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash },
+        Capability::SpreadsLines { ports: "slice", parameter: "address_hash", hash, partitions },
         Capability::Queues { requests, responses },
     ]
 }

@@ -8,13 +8,13 @@
 //! up. A store by the SMs that read the copies takes theirs away on its way; a fill that is under way meanwhile stays. The copies of an
 //! A100 are for weak loads alone ([`Copies`]).
 //!
-//! The latencies of an A100 and an H800 agree with that (Luo et al., arXiv 2501.12084; validation/README.md, "L2 of two partitions").
+//! The latencies of an A100 and an H800 agree with that (Luo et al., arXiv 2501.12084; validation/README.md, "Changes of the models").
 
 use super::counters::Stall;
 use super::input::Asker;
 use super::sets::{Line, Place};
 use super::{Copies, L2Slice, L2SliceParameters, Source};
-use crate::catalogue::{BuildContext, ParameterProblem};
+use crate::catalogue::{BuildContext, ParameterProblem, Peer};
 use crate::engine::Outbox;
 use balar_protocol::memory::{
     MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, sector_count,
@@ -44,6 +44,13 @@ impl Partition {
             let [wired, other] = if partition.far.is_some() { ["far", "near"] } else { ["near", "far"] };
             let problem = format!("expected a wire to this port, too, as {wired} has one");
             return Err(ParameterProblem::new(other, problem));
+        }
+        let crossbar = context.ports.get("crossbar").and_then(|crossbar| context.ports.peer(crossbar));
+        if let Some(crossbar) = crossbar.filter(|crossbar| crossbar.partitions() > 1 && partition.far.is_none()) {
+            let Peer { path, .. } = crossbar;
+            let problem =
+                format!("expected a wire to this port, as `partitions` of {path} is {}", crossbar.partitions());
+            return Err(ParameterProblem::new("far", problem));
         }
         if partition.far.is_some() && ways < 2 {
             let problem = format!("expected at least 2 in an L2 of two partitions, found {ways}");

@@ -653,7 +653,9 @@ impl L2Slice {
         let place = self.sets.place(request.line);
         self.sets.prefetch(place);
         let State { input, counters, .. } = &mut self.state;
-        input.push(asker, Queued { arrived: cycle, place, request: *request });
+        // Where no wire leads to another partition, all lines are those of this slice.
+        let is_far = request.is_far && self.partition.far.is_some();
+        input.push(asker, Queued { arrived: cycle, place, request: MemoryRequest { is_far, ..*request } });
         counters.queue_maximum = counters.queue_maximum.max(input.len() as u64);
     }
 }

@@ -12,8 +12,8 @@ use balar_protocol::{Bytes, Frequency};
 pub enum Copies {
     /// All, as on an H100: `ld.cg` finds them, too (Jin et al., MICRO 2024, figures 8 and 13).
     OfAllLoads,
-    /// Those of no scope, as on an A100: `ld.cg`, which is a strong load in machine code, stays as slow however often it reads a line (the
-    /// same, figure 12; the 259 cycles a load of Accel-Sim's l2_lat).
+    /// Those of no scope, as on an A100, by inference: `ld.cg`, which is a strong load in machine code, stays as slow however often it reads a
+    /// line (the same, figure 12; the 259 cycles a load of Accel-Sim's l2_lat), and weak loads do not (RRZE gpu-latency).
     OfWeakLoads,
 }
 

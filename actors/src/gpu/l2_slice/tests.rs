@@ -5,9 +5,9 @@ use crate::test_support::{
 };
 use balar_protocol::SimTime;
 
-const NS: u64 = 1000;
-const CROSSBAR: PortId = PortId(0);
-const MEMORY: PortId = PortId(1);
+pub(super) const NS: u64 = 1000;
+pub(super) const CROSSBAR: PortId = PortId(0);
+pub(super) const MEMORY: PortId = PortId(1);
 
 /// A slice at 1 GHz, alone in its row, with wires of 1 ns.
 fn slice(parameters: &str) -> (L2Slice, Bench) {
@@ -16,7 +16,7 @@ fn slice(parameters: &str) -> (L2Slice, Bench) {
     (unit.expect("slice"), Bench::new(&[SimTime(NS); 2]))
 }
 
-type Sent = Vec<(SimTime, PortId, Payload)>;
+pub(super) type Sent = Vec<(SimTime, PortId, Payload)>;
 
 /// (line, sectors, bytes) of the stores among requests to memory.
 fn writes_to_memory(sent: &Sent) -> Vec<(u64, u8, u16)> {
@@ -334,7 +334,7 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
 }
 
 /// Memory that answers 40 ns later, and a crossbar that takes a response in so many nanoseconds; 0 = it gives no credits.
-fn memory_and_crossbar(pace: u64) -> impl FnMut(&Arrival) -> Vec<Arrival> {
+pub(super) fn memory_and_crossbar(pace: u64) -> impl FnMut(&Arrival) -> Vec<Arrival> {
     move |(time, port, payload)| match payload {
         Payload::Memory(MemoryMessage::Request(asked)) => {
             let response = MemoryMessage::Response(asked.response(0, ServedBy::DeviceMemory));

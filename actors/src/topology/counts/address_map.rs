@@ -40,7 +40,8 @@ fn spreads(topology: &Topology, changed: &[Counted]) -> Vec<Spread> {
     let mut found = Vec::new();
     for (index, unit) in topology.units.iter().enumerate() {
         for capability in unit.provides.iter() {
-            let Capability::SpreadsLines { ports, parameter, hash: AddressHash::Bits(measured) } = capability else {
+            let Capability::SpreadsLines { ports, parameter, hash: AddressHash::Bits(measured), .. } = capability
+            else {
                 continue;
             };
             let behind = ends[index].iter().filter(|(end, ..)| end.port == *ports);

@@ -1,3 +1,4 @@
+use super::super::tests::{CROSSBAR, MEMORY, NS, Sent, memory_and_crossbar};
 use super::*;
 use crate::catalogue::ParameterSet;
 use crate::engine::{Bench, Unit};
@@ -7,9 +8,6 @@ use crate::test_support::{
 use balar_protocol::SimTime;
 use balar_protocol::memory::ServedBy;
 
-const NS: u64 = 1000;
-const CROSSBAR: PortId = PortId(0);
-const MEMORY: PortId = PortId(1);
 const FAR: PortId = PortId(2);
 const NEAR: PortId = PortId(3);
 
@@ -23,8 +21,6 @@ fn slice(text: &str) -> (L2Slice, Bench) {
     let unit = with_context(&ports, 1, |context| L2Slice::new(parameters(text), context));
     (unit.expect("slice"), Bench::new(&[SimTime(NS); 4]))
 }
-
-type Sent = Vec<(SimTime, PortId, Payload)>;
 
 /// Runs until `end`; memory and the other partition answer `latency` later.
 fn run(unit: &mut L2Slice, bench: &mut Bench, latency: u64, end: u64) -> Sent {
@@ -165,9 +161,7 @@ fn mistakes_in_the_wiring_are_errors() {
 
 /// A random script of the crossbar, and one of the other partition.
 fn script(seed: u64, count: u32) -> Vec<Arrival> {
-    let mut numbers = 0u32;
     let of_crossbar = random_requests(seed, count, 60, 1500, 1).into_iter().map(|(time, _, payload)| {
-        numbers += 1;
         let Payload::Memory(MemoryMessage::Request(asked)) = payload else { unreachable!("a request") };
         // Half of the lines belong to the other partition.
         (time, CROSSBAR, request(MemoryRequest { is_far: asked.line / 128 % 2 == 1, ..asked }))
@@ -180,17 +174,6 @@ fn script(seed: u64, count: u32) -> Vec<Arrival> {
     of_crossbar.chain(of_other).collect()
 }
 
-/// Memory and the other partition answer 40 ns later.
-fn below((time, port, payload): &Arrival) -> Vec<Arrival> {
-    match payload {
-        Payload::Memory(MemoryMessage::Request(asked)) => {
-            let response = MemoryMessage::Response(asked.response(0, ServedBy::DeviceMemory));
-            vec![(*time + SimTime(40 * NS), *port, Payload::Memory(response))]
-        }
-        _ => Vec::new(),
-    }
-}
-
 #[test]
 fn nothing_depends_on_windows_and_a_state_goes_on() {
     for parameters in [
@@ -199,7 +182,7 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
            copies: OfWeakLoads"#,
     ] {
         let build = || Box::new(slice(parameters).0) as Box<dyn Unit>;
-        check_cuts_and_states(build, 4, SimTime(NS), script(3, 400), below, SimTime(90_000 * NS));
+        check_cuts_and_states(build, 4, SimTime(NS), script(3, 400), memory_and_crossbar(0), SimTime(90_000 * NS));
     }
 }
 
@@ -224,7 +207,7 @@ fn two_partitions_do_not_wait_for_each_other() {
                 match port {
                     CROSSBAR => answered += usize::from(matches!(payload, Payload::Memory(MemoryMessage::Response(_)))),
                     MEMORY => {
-                        for (time, port, payload) in below(&(time, port, payload)) {
+                        for (time, port, payload) in memory_and_crossbar(0)(&(time, port, payload)) {
                             bench.deliver(time, port, payload);
                         }
                     }
