@@ -13,6 +13,8 @@ pub const MATRIX_PASS: u32 = 256;
 pub enum Pipe {
     /// Single-precision arithmetic.
     Fp32,
+    /// Multiply-adds of integers, in the pipe of single precision or in the one of its two halves that has multipliers for them.
+    Multiply,
     /// Integer arithmetic, logic, moves, comparisons.
     Int,
     /// Double-precision arithmetic.
@@ -37,8 +39,9 @@ pub enum Pipe {
 
 impl Pipe {
     /// Pipes in order.
-    pub const ALL: [Pipe; 11] = [
+    pub const ALL: [Pipe; 12] = [
         Pipe::Fp32,
+        Pipe::Multiply,
         Pipe::Int,
         Pipe::Fp64,
         Pipe::Fp16,

@@ -70,6 +70,12 @@ crate::parameters! {
         /// cycles from the end of the last CTA to the end of the kernel: write-back, semaphore (estimate; likewise)
         #[range(CYCLES)]
         completion_latency: u32 = "300",
+        /// what a launch takes beside its cycles, whatever the clock
+        #[range(SimTime(0)..=TIME.end)]
+        launch_time: SimTime = r#""0 ns""#,
+        /// what an end takes beside its cycles, likewise
+        #[range(SimTime(0)..=TIME.end)]
+        completion_time: SimTime = r#""0 ns""#,
         /// cycles from a launch by a kernel until it stands in its stream as one by the host does (GPGPU-Sim's configuration of a Quadro GV100, SM7_QV100: kernel_launch_latency 5000)
         #[range(CYCLES)]
         device_launch_latency: u32 = "5000",
@@ -242,7 +248,9 @@ struct CtaScheduler {
     /// The SMs' clock, the fastest where they differ: kernels are measured in its cycles.
     sm_clock: Clock,
     launch_latency: u64,
+    launch_time: SimTime,
     completion_latency: u64,
+    completion_time: SimTime,
     device_launch_latency: u64,
     ctas_per_cycle: u32,
     maximum_resident: usize,
@@ -277,7 +285,9 @@ impl CtaScheduler {
             clock: Clock::new(parameters.clock),
             sm_clock: Clock::new(sm_clock),
             launch_latency: u64::from(parameters.launch_latency),
+            launch_time: parameters.launch_time,
             completion_latency: u64::from(parameters.completion_latency),
+            completion_time: parameters.completion_time,
             device_launch_latency: u64::from(parameters.device_launch_latency),
             ctas_per_cycle: parameters.ctas_per_cycle,
             maximum_resident: parameters.maximum_resident_kernels as usize,
@@ -443,8 +453,9 @@ impl CtaScheduler {
             if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
                 timeline.lock().starts(now, &launch);
             }
-            let latency = if launch.detail.is_timed() { self.launch_latency } else { 0 };
-            let first_cycle = self.clock.cycle_at_or_after(now) + latency;
+            let (time, latency) =
+                if launch.detail.is_timed() { (self.launch_time, self.launch_latency) } else { Default::default() };
+            let first_cycle = self.clock.cycle_at_or_after(now + time) + latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
                 cta_needs: CtaNeeds::of_cta(&launch),

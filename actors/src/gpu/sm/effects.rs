@@ -5,7 +5,7 @@ use super::execution::{Execution, count_access};
 use super::front_end::Class;
 use super::memory_pipe::{Access, Answer, Owner, Purpose};
 use super::profile::Profile;
-use super::progress::{Sm, State, Step};
+use super::progress::{Sm, Specification, State, Step};
 use super::warps::WarpSet;
 use super::warps::copies::{Arrival, CopyKind, End};
 use super::warps::cta::Completion;
@@ -124,7 +124,7 @@ impl<P: Profile> Sm<P> {
             return None;
         }
         if control.read_barrier != 0 {
-            let read = Ready::at(cycle + self.specification.operand_read_latency, Stall::ShortScoreboard);
+            let read = Ready::at(self.operands_read(warp, cycle), Stall::ShortScoreboard);
             let (program, _, readiness) = self.state.warps.context(warp).parts();
             readiness.operands_read(program.timing(pc), read);
         }
@@ -160,6 +160,17 @@ impl<P: Profile> Sm<P> {
             }
             effect => self.rare_effect(warp, (pc, class), effect, issued.next, step),
         }
+    }
+
+    /// The cycle from which on registers may be written again that the last step of a warp reads.
+    pub(super) fn operands_read(&self, warp: usize, cycle: u64) -> u64 {
+        let Specification { operand_read_latency, store_read_latency: (of_any, of_each), .. } = self.specification;
+        if (of_any, of_each) == (0, 0) {
+            return cycle + operand_read_latency;
+        }
+        let MemoryAccess { kind, bytes, .. } = self.execution.access;
+        let data = if kind == AccessKind::Load { 0 } else { of_any + of_each * u64::from(bytes).div_ceil(4) };
+        self.state.front_end.addresses_from(warp, cycle) + operand_read_latency + data
     }
 
     /// Where the warp that issues would come first in the next cycle and be refused, it is so at once, which saves that cycle the work.

@@ -51,6 +51,7 @@ impl<P: Profile> Sm<P> {
     /// failed.
     #[cold]
     pub(super) fn has_no_hazard(&mut self, warp: usize, pc: u32, cycle: u64, out: &mut Outbox) -> bool {
+        let operands = self.operands_read(warp, cycle);
         let front_end = &self.specification.front_end;
         let context = self.state.warps.context(warp);
         let lanes = context.state().executed_mask();
@@ -63,7 +64,6 @@ impl<P: Profile> Sm<P> {
         let timing = program.timing(pc);
         let is_known = program.has_known_latencies();
         let after = |latency| if is_known { cycle + front_end.latency(latency) } else { cycle };
-        let operands = cycle + self.specification.operand_read_latency;
         // That an atomic's place is in device memory is known when its operands have been read; where that is all it tells, it holds no
         // scoreboard for results.
         let claims = instruction.opcode() == Opcode::Atom && timing.control.write_barrier == 0;

@@ -151,6 +151,9 @@ const SHARED_BYTES_PER_CYCLE: u64 = 128;
 pub struct InitiationIntervals {
     /// Single precision.
     pub fp32: u32,
+    /// Machine code: multiply-adds of integers, which take the pipe of single precision as well (default: as long as single precision).
+    #[serde(default)]
+    pub multiply: Option<u32>,
     /// Integer.
     pub int: u32,
     /// Double precision.
@@ -203,6 +206,7 @@ impl InitiationIntervals {
         ]
         .into_iter()
         .chain(self.wide_conversion.map(|cycles| ("wide_conversion", cycles)))
+        .chain(self.multiply.map(|cycles| ("multiply", cycles)))
     }
 
     /// How many times as long as others an instruction of a latency class takes its pipe.
@@ -223,6 +227,7 @@ impl InitiationIntervals {
         let mut table = [0; Pipe::ALL.len()];
         for (pipe, cycles) in [
             (Pipe::Fp32, self.fp32),
+            (Pipe::Multiply, self.multiply.unwrap_or(self.fp32)),
             (Pipe::Int, self.int),
             (Pipe::Fp64, self.fp64),
             (Pipe::Fp16, self.fp16),
@@ -316,6 +321,9 @@ crate::parameters! {
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
         #[range(CYCLES)]
         operand_read_latency: u32 = "11",
+        /// machine code: how much longer the data of a store or an atomic take to be read: of any, and for each of its registers. Where they
+        /// take longer, what waits for the load/store units is read when they come to it, and otherwise when it issues
+        store_read_latency: (u32, u32) = "(0, 0)",
         /// whether an instruction that uses shared memory before a copy or a product is done with it is an error, or, in machine code, one that
         /// uses a register too early
         check_hazards: bool = "false",
@@ -453,7 +461,7 @@ impl SmParameters {
             problems.check_range(format!("initiation_intervals.{pipe}"), cycles, INTERVAL);
         }
         for (key, (base, each)) in
-            [("parameter_buffer_cost", self.parameter_buffer_cost), ("device_launch_cost", self.device_launch_cost)]
+            [("store_read_latency", self.store_read_latency), ("parameter_buffer_cost", self.parameter_buffer_cost), ("device_launch_cost", self.device_launch_cost)]
         {
             problems.check_range(key, base, CYCLES);
             problems.check_range(key, each, CYCLES);

@@ -45,6 +45,7 @@ pub(super) struct Specification {
     pub(super) cta_start_latency: u64,
     pub(super) device_runtime: DeviceRuntimeCosts,
     pub(super) operand_read_latency: u64,
+    pub(super) store_read_latency: (u64, u64),
     pub(super) bulk_copy_latency: u64,
     pub(super) check_hazards: bool,
     /// Are the caches of code and constants empty when a kernel begins?
@@ -179,6 +180,7 @@ impl<P: Profile> Sm<P> {
         if context.surroundings.watches_launches {
             warps.keep_by_launch();
         }
+        let (of_any, of_each) = parameters.store_read_latency;
         Self {
             specification: Specification {
                 front_end: FrontEndSpecification::new(parameters),
@@ -189,6 +191,7 @@ impl<P: Profile> Sm<P> {
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 device_runtime: DeviceRuntimeCosts::new(parameters),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
+                store_read_latency: (u64::from(of_any), u64::from(of_each)),
                 bulk_copy_latency: u64::from(parameters.bulk_copy_latency),
                 check_hazards: parameters.check_hazards,
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,

@@ -1,6 +1,6 @@
 //! Which pipe an instruction takes, and the class of its latency.
 //!
-//! Integer multiply-adds run in the pipe of single precision; other integer operations, moves, selections and comparisons have one of
+//! Integer multiply-adds run in the pipe of single precision, in one half of it where it has two; other integer operations, moves, selections and comparisons have one of
 //! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
 //! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
@@ -33,7 +33,8 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
     use LatencyClass as L;
     use Opcode as O;
     match instruction.opcode() {
-        O::Imad | O::ImadWide | O::ImadHigh | O::Idp => cost(Pipe::Fp32, L::IntegerMultiply, C::Integer),
+        // The scheduling table of sm_90 has the additions of `VIADD` in the pipe of `IMAD`.
+        O::Imad | O::ImadWide | O::ImadHigh | O::Idp | O::Viadd => cost(Pipe::Multiply, L::IntegerMultiply, C::Integer),
         O::Uimad | O::UimadWide => cost(Pipe::Int, L::IntegerMultiply, C::Integer),
         O::Ffma => cost(Pipe::Fp32, L::Single, C::SingleFma),
         O::Fadd => cost(Pipe::Fp32, L::Single, C::SingleAdd),

@@ -35,7 +35,7 @@ pub(super) fn count_conflicts(code: &[sass::Instruction], timings: &mut [Timing]
 
 /// The registers of 32 bits in an instruction's slots; `None` where another kind of instruction empties the cache.
 fn registers(instruction: &sass::Instruction, timing: &Timing) -> Option<[Option<u8>; SLOTS]> {
-    let is_fixed = matches!(timing.pipe, Pipe::Fp32 | Pipe::Int | Pipe::Fp16);
+    let is_fixed = matches!(timing.pipe, Pipe::Fp32 | Pipe::Multiply | Pipe::Int | Pipe::Fp16);
     if !is_fixed || timing.control.write_barrier != 0 {
         return None;
     }

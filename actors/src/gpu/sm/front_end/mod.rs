@@ -244,6 +244,12 @@ impl FrontEnd {
             self.sub_cores[sub_core].issue_memory(warp, cycle + 1);
         } else {
             self.sub_cores[sub_core].issue(warp, class.pipe, cycle + interval * passes);
+            // Either takes so much of the two halves of the pipe, or of the only one, as an instruction of single precision does.
+            if let Pipe::Fp32 | Pipe::Multiply = class.pipe {
+                let other = if class.pipe == Pipe::Fp32 { Pipe::Multiply } else { Pipe::Fp32 };
+                let single = u64::from(specification.intervals[Pipe::Fp32 as usize]);
+                self.sub_cores[sub_core].hold_pipe(other, cycle + single * passes);
+            }
         }
         if class.bank_conflicts != 0 {
             self.sub_cores[sub_core].hold(cycle + 1 + u64::from(class.bank_conflicts));
@@ -433,6 +439,27 @@ mod tests {
         let issued = front_end.issue(&specification, 2, 6, class(Pipe::Tensor, LatencyClass::Tensor, 4), 100);
         assert_eq!((issued.next, issued.result), (107, 133));
         assert_eq!(front_end.free_from(2, Pipe::Tensor as usize), 108);
+    }
+
+    #[test]
+    fn multiply_adds_of_integers_share_the_pipe_of_single_precision() {
+        // Cycles in which both pipes are free after an instruction in cycle 100: of one pipe of 16 lanes, and of two.
+        let mut parameters = parameters();
+        for (single, multiply, free_after_single, free_after_multiply) in
+            [(2, None, [102, 102], [102, 102]), (1, Some(2), [101, 101], [101, 102])]
+        {
+            parameters.initiation_intervals.fp32 = single;
+            parameters.initiation_intervals.multiply = multiply;
+            let specification = FrontEndSpecification::new(&parameters);
+            let mut front_end = FrontEnd::new(&parameters);
+            front_end.issue(&specification, 0, 4, class(Pipe::Fp32, LatencyClass::Single, 1), 100);
+            front_end.issue(&specification, 1, 5, class(Pipe::Multiply, LatencyClass::IntegerMultiply, 1), 100);
+            let free = |sub_core| [Pipe::Fp32, Pipe::Multiply].map(|pipe| front_end.free_from(sub_core, pipe as usize));
+            assert_eq!((free(0), free(1)), (free_after_single, free_after_multiply));
+            // Single precision does not free the half that multiplies earlier.
+            front_end.issue(&specification, 1, 5, class(Pipe::Fp32, LatencyClass::Single, 1), 100);
+            assert_eq!(front_end.free_from(1, Pipe::Multiply as usize), free_after_multiply[1]);
+        }
     }
 
     #[test]

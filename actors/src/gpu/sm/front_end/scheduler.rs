@@ -89,6 +89,13 @@ impl SubCore {
         self.taken |= 1 << pipe as u16;
     }
 
+    /// A pipe takes no instruction before `free`.
+    #[inline]
+    pub fn hold_pipe(&mut self, pipe: Pipe, free: u64) {
+        self.pipe_free[pipe as usize] = free.max(self.pipe_free[pipe as usize]);
+        self.taken |= 1 << pipe as u16;
+    }
+
     /// A warp issues an instruction for the load/store units: in the next cycle another can follow.
     #[inline]
     pub fn issue_memory(&mut self, warp: usize, next: u64) {
@@ -99,8 +106,7 @@ impl SubCore {
     #[inline]
     fn hold_memory(&mut self, free: u64) {
         for pipe in Pipe::MEMORY {
-            self.pipe_free[pipe as usize] = free.max(self.pipe_free[pipe as usize]);
-            self.taken |= 1 << pipe as u16;
+            self.hold_pipe(pipe, free);
         }
     }
 
