@@ -1,7 +1,8 @@
-"""Latency of loads over the working set: gpu-latency on a V100, and the tuner's chases on a TITAN V."""
+"""Latency of loads over the working set: gpu-latency on a V100 and on other cards, and the tuner's chases on a TITAN V."""
 
 import re
 
+from .cards import measured
 from .simulator import CALIBRATED, PREDICTED, ROOT, V100, Row, result, simple
 
 RRZE = "RRZE gpu-benches, gpu-latency, V100 PCIe 16GB at 1380 MHz"
@@ -21,17 +22,30 @@ MEASURED = {
     TLB: [(33756.8, 425.9), (35039.9, 426.1), (37753.8, 426.8), (42224.1, 427.5), (47223.2, 428.1), (52814.6, 428.9), (59067.9, 426.0),
           (66061.4, 429.9), (82630.0, 430.8), (99570.0, 431.4), (136996.5, 432.2), (203929.8, 432.9), (265865.0, 433.2)],
 }
-# Parameters were set by the latency of a level, not by where it ends.
-SET_BY = {L1, L2, DRAM, TLB}
+OTHER_HALF = "other half of the L2"
+# KiB of the points of the other cards, of the 189 of each. Beyond a half of the L2, an SM finds lines in the other half.
+POINTS_BY_CARD = {
+    "A100 PCIe": {
+        L1: (2, 33, 97, 149), "end of the L1": (169, 191), L2: (314, 2045, 10197, 17044), "end of the own half": (20758, 22460),
+        OTHER_HALF: (27348, 34630), "end of the L2": (42154,), DRAM: (49331, 64947, 79040),
+    },
+    "H800 PCIe": {
+        L1: (2, 33, 113, 203), "end of the L1": (240, 268), L2: (424, 2045, 10197, 20758), "end of the own half": (26292, 27348),
+        OTHER_HALF: (33294, 42154), "end of the L2": (53364,), DRAM: (62446, 73069, 82205),
+    },
+}
+# Parameters were set by the latency of a level, not by where it ends. Those of DRAM were set by other cards of the same chips, whose memory
+# has other clocks.
+SET_BY, SET_BY_CARD = {L1, L2, DRAM, TLB}, {L1, L2}
 
 
-def point(level, kibibytes, hardware):
+def point(level, kibibytes, hardware, set_by=SET_BY, **node):
     # A pass over the working set first, and then one more or 16384 loads. Beyond 48 MiB one line in several is enough: pages count.
     stride = 128 * max(1, round(kibibytes / 32768)) if level == TLB else 128
     nodes = round(kibibytes * 1024 / stride)
     steps = min(16384, max(4096, nodes)) // 16 * 16
     return simple(f"latency, {kibibytes} KiB: {level}", f"pointer_chase:working_set={nodes * stride},stride={stride},steps={steps}",
-                  "cycle", hardware, RRZE, CALIBRATED if level in SET_BY else PREDICTED, result("cycles_per_access"))
+                  "cycle", hardware, RRZE, CALIBRATED if level in set_by else PREDICTED, result("cycles_per_access"), **node)
 
 
 def sequential():
@@ -64,3 +78,14 @@ def rows():
         for kibibytes, hardware in points:
             yield point(level, kibibytes, hardware)
     yield from (sequential(), shared(), atomic())
+
+
+def rows_by_card():
+    """Ordinary loads. Those by the tensor memory accelerator, of kind TMA in measured/latency.csv, have no rows yet."""
+    levels = {(card, kibibytes): level for card, points in POINTS_BY_CARD.items() for level, sizes in points.items() for kibibytes in sizes}
+    for card, row in measured("latency.csv", kind="load"):
+        kibibytes = int(row["working_set_kib"])
+        level = levels.get((card.name, kibibytes))
+        if level:
+            node = {"topology": card.topology, "settings": card.settings}
+            yield card.row(point(level, kibibytes, float(row["cycles"]), SET_BY_CARD, **node), row["source"])

@@ -30,6 +30,8 @@ class Row:
     measure: Callable[["Simulator"], float]
     # Its kernel is PTX of this folder that has to be assembled, as the measured one was.
     assembled: bool = False
+    # The card of cards.py that was measured, in microbenchmarks_by_card.csv.
+    card: str = ""
 
 
 class Simulator:
@@ -42,18 +44,16 @@ class Simulator:
     def workload(self, topology, workload, ptx=None, verify=True, settings=()):
         """The document of a built-in workload, with `ptx` in the place of its kernels."""
         with tempfile.TemporaryDirectory() as folder:
-            arguments = ["--workload", workload]
-            for setting in settings:
-                arguments += ["--set", setting]
+            arguments = ["--workload", workload, *set_options(settings)]
             if ptx is not None:
                 arguments += ["--ptx", written(folder, ptx)]
             return self.document([], topology, folder, arguments, verify)[0]
 
-    def launch(self, ptx, kernel, grid, block, arguments, shared=0, launches=1, topology=V100):
+    def launch(self, ptx, kernel, grid, block, arguments, shared=0, launches=1, topology=V100, settings=()):
         """The document of a kernel's launches, and the first word of its first buffer. See host.py for the arguments."""
         with tempfile.TemporaryDirectory() as folder:
             module = written(folder, ptx)
-            return self.hosted(topology, folder, ["launch", module, kernel, grid, block, shared, launches, *arguments])
+            return self.hosted(topology, folder, ["launch", module, kernel, grid, block, shared, launches, *arguments], settings)
 
     def chase(self, topology, ptx, kernel, nodes, stride):
         """The cycles that a kernel finds for a walk over `nodes` indices, one every `stride` bytes."""
@@ -65,8 +65,8 @@ class Simulator:
         with tempfile.TemporaryDirectory() as folder:
             return self.hosted(topology, folder, ["copy", size, times])[0]["sim_time_ps"]
 
-    def hosted(self, topology, folder, arguments):
-        program = ["--", sys.executable, HOST, *arguments]
+    def hosted(self, topology, folder, arguments, settings=()):
+        program = [*set_options(settings), "--", sys.executable, HOST, *arguments]
         document, printed = self.document(["run"], topology, folder, program)
         return document, int(printed) if printed.strip() else None
 
@@ -80,6 +80,10 @@ class Simulator:
         if (done.returncode != 0 and verify) or not document.exists():
             sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return json.loads(document.read_text()), done.stdout
+
+
+def set_options(settings):
+    return [word for setting in settings for word in ("--set", setting)]
 
 
 def written(folder, ptx):
@@ -111,6 +115,9 @@ def cycles_of_last(document):
     return document["kernels"][-1]["cycles"]
 
 
-def simple(name, workload, unit, hardware, source, kind, value, topology=V100):
+def simple(name, workload, unit, hardware, source, kind, value, topology=V100, settings=()):
     """A row that is one value of one run of a built-in workload."""
-    return Row(name, topology, workload, unit, hardware, source, kind, lambda simulator: value(simulator.workload(topology, workload)))
+    def measure(simulator):
+        return value(simulator.workload(topology, workload, settings=settings))
+
+    return Row(name, topology, workload, unit, hardware, source, kind, measure)

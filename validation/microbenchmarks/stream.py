@@ -1,6 +1,7 @@
-"""Bandwidth of DRAM over occupancy: every point of gpu-stream on a V100."""
+"""Bandwidth of DRAM over occupancy: every point of gpu-stream on a V100, and some points on other cards."""
 
-from .simulator import CALIBRATED, CLOCK, PREDICTED, V100, Row, cycles_of_last, kernel_text
+from .cards import V100_PCIE, measured
+from .simulator import CALIBRATED, PREDICTED, Row, cycles_of_last, kernel_text
 
 SOURCE = "RRZE gpu-benches, gpu-stream, V100 PCIe 16GB"
 # Elements of the launches whose difference is measured; that removes what a launch costs from a run that lasts 16 times longer on hardware.
@@ -34,6 +35,10 @@ OPERATIONS = {
 	st.global.f64 [%rd10], %fd5;"""),
     "3pt": (2, 1, sum_of_neighbours({-1: HALF, 0: MINUS_ONE, 1: HALF})),
     "5pt": (2, 2, sum_of_neighbours({-2: QUARTER, -1: QUARTER, 0: MINUS_ONE, 1: HALF, 2: HALF})),
+    "triad of three arrays": (3, 0, """ld.global.nc.f64 %fd2, [%rd11];
+	ld.global.nc.f64 %fd3, [%rd12];
+	fma.rn.f64 %fd4, %fd2, 0d3FF3333333333333, %fd3;
+	st.global.f64 [%rd10], %fd4;"""),
 }
 
 # Threads of a block, blocks an SM; GB/s of the operations in the order above.
@@ -80,22 +85,41 @@ MEASURED = """
 """
 
 
-def point(operation, block, blocks, hardware):
+# Of the other cards: threads of a block, blocks an SM; operations.
+OCCUPANCIES = {(16, 1), (32, 2), (64, 1), (128, 2), (256, 2), (512, 2), (1024, 2)}
+OPERATIONS_BY_CARD = ("init", "read", "scale", "triad")
+# These were measured before the triad of gpu-stream got a fourth array, in December 2024.
+TRIAD_OF_THREE_ARRAYS = {"A100 40GB", "H100 PCIe"}
+
+
+def elements_on(card, operation, threads):
+    """Elements of two launches on a card with a large L2. Where enough threads an SM store faster than DRAM takes it, the first launch is so
+    large that the L2 is full of lines to write back when it ends. Stores alone go to the L2 at twice the bandwidth of DRAM at most."""
+    if operation == "read" or threads < 1024:
+        return LARGE, SMALL
+    words = OPERATIONS[operation][0]
+    small = card.l2 * (1 << 20) // 8 * (3 if operation == "init" else 5 / 4) // words
+    return int(small) + (3 << 20) // words, int(small)
+
+
+def point(card, operation, block, blocks, hardware, elements=(LARGE, SMALL)):
     words, margin, body = OPERATIONS[operation]
-    # So much shared memory that an SM with its 96 KiB holds this many blocks.
-    shared = 98304 // blocks
+    shared = card.shared_memory_of_block(blocks)
+    large, small = elements
 
     def measure(simulator):
         text = kernel_text("stream", operation=body, first=margin, beyond=margin)
 
         def cycles(elements):
             arguments = [f"buffer:{elements * 8}"] * 4 + [f"u64:{elements}", "u32:0"]
-            return cycles_of_last(simulator.launch(text, "stream", elements // block + 1, block, arguments, shared)[0])
+            document, _ = simulator.launch(text, "stream", elements // block + 1, block, arguments, shared, topology=card.topology,
+                                           settings=card.settings)
+            return cycles_of_last(document)
 
-        return (LARGE - SMALL) * 8 * words / ((cycles(LARGE) - cycles(SMALL)) / CLOCK)
+        return (large - small) * 8 * words / ((cycles(large) - cycles(small)) / card.clock)
 
-    kind = CALIBRATED if (operation, block, blocks) == ("init", 16, 1) else PREDICTED
-    return Row(f"DRAM {operation}, {blocks} x {block} threads an SM", V100, f"stream.ptx: {LARGE} elements less {SMALL}", "GB/s",
+    kind = CALIBRATED if (card, operation, block, blocks) == (V100_PCIE, "init", 16, 1) else PREDICTED
+    return Row(f"DRAM {operation}, {blocks} x {block} threads an SM", card.topology, f"stream.ptx: {large} elements less {small}", "GB/s",
                hardware, SOURCE, kind, measure, assembled=True)
 
 
@@ -104,4 +128,14 @@ def rows():
         if line:
             block, blocks, *bandwidths = map(int, line.split())
             for operation, bandwidth in zip(OPERATIONS, bandwidths):
-                yield point(operation, block, blocks, bandwidth)
+                yield point(V100_PCIE, operation, block, blocks, bandwidth)
+
+
+def rows_by_card():
+    for card, row in measured("stream.csv"):
+        block, blocks = int(row["block"]), int(row["blocks_per_sm"])
+        if (block, blocks) in OCCUPANCIES:
+            for column in OPERATIONS_BY_CARD:
+                operation = "triad of three arrays" if column == "triad" and card.name in TRIAD_OF_THREE_ARRAYS else column
+                elements = elements_on(card, operation, block * blocks)
+                yield card.row(point(card, operation, block, blocks, float(row[column]), elements), row["source"])

@@ -17,12 +17,19 @@ pub(super) struct DeviceRuntimeCosts {
     buffer: (u32, u32),
     launch: (u32, u32),
     stream: u32,
+    print: u32,
 }
 
 impl DeviceRuntimeCosts {
     pub fn new(parameters: &SmParameters) -> DeviceRuntimeCosts {
-        let SmParameters { parameter_buffer_cost, device_launch_cost, device_stream_cost, .. } = *parameters;
-        DeviceRuntimeCosts { buffer: parameter_buffer_cost, launch: device_launch_cost, stream: device_stream_cost }
+        let SmParameters { parameter_buffer_cost, device_launch_cost, device_stream_cost, device_print_cost, .. } =
+            *parameters;
+        DeviceRuntimeCosts {
+            buffer: parameter_buffer_cost,
+            launch: device_launch_cost,
+            stream: device_stream_cost,
+            print: device_print_cost,
+        }
     }
 
     /// The cycles of a call: once, and for each lane.
@@ -31,6 +38,7 @@ impl DeviceRuntimeCosts {
             SystemCall::ParameterBuffer | SystemCall::SizedParameterBuffer => self.buffer,
             SystemCall::LaunchBuffer | SystemCall::Launch => self.launch,
             SystemCall::CreateStream => (self.stream, 0),
+            SystemCall::Print => (self.print, 0),
             _ => (0, 0),
         };
         (once.into(), each.into())

@@ -311,6 +311,9 @@ crate::parameters! {
         /// cycles from a CTA's arrival to its first instruction
         #[range(CYCLES)]
         cta_start_latency: u32,
+        /// cycles that a warp waits for a `printf`, of whichever lanes; the device's own takes some 7,100 instructions for a text with one value
+        #[range(CYCLES)]
+        device_print_cost: u32 = "0",
         /// kernels that launch kernels: cycles that a warp waits for buffers for the parameters, and for each of them (GPGPU-Sim's default, after Wang and Yalamanchili, IISWC 2014, on a K20c: 8023 and 129)
         parameter_buffer_cost: (u32, u32) = "(8000, 100)",
         /// kernels that launch kernels: cycles that a warp waits for launches, and for each of them (likewise: 12187 and 1592)
@@ -376,6 +379,9 @@ crate::parameters! {
         /// in the L2 takes an H800 beyond a load that does: 365 and 265 cycles (HPMLL/NVIDIA-Hopper-Benchmark)
         #[range(CYCLES)]
         bulk_copy_latency: u32 = "100",
+        /// cycles from the last read of a copy of many bytes out of shared memory until its warp knows of it
+        #[range(..=1 << 20)]
+        bulk_read_latency: u32 = "0",
         /// do global loads go through L1 by default (Volta) or not (Pascal)?
         l1_caches_global_loads: bool = "true",
         /// lines of tags that the L1 looks up in a cycle

@@ -47,6 +47,7 @@ pub(super) struct Specification {
     pub(super) operand_read_latency: u64,
     pub(super) store_read_latency: (u64, u64),
     pub(super) bulk_copy_latency: u64,
+    pub(super) bulk_read_latency: u64,
     pub(super) check_hazards: bool,
     /// Are the caches of code and constants empty when a kernel begins?
     pub(super) flushes_caches: bool,
@@ -193,6 +194,7 @@ impl<P: Profile> Sm<P> {
                 operand_read_latency: u64::from(parameters.operand_read_latency),
                 store_read_latency: (u64::from(of_any), u64::from(of_each)),
                 bulk_copy_latency: u64::from(parameters.bulk_copy_latency),
+                bulk_read_latency: u64::from(parameters.bulk_read_latency),
                 check_hazards: parameters.check_hazards,
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
                 unified_memory: parameters.unified_memory.0,

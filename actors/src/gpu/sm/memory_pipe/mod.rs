@@ -531,8 +531,11 @@ impl MemoryPipe {
                 self.counters.l1_requests_store += 1;
                 // What the L1 holds of the line is old.
                 self.l1.forget(line.line, line.sectors);
-                let kind = if access.kind == AccessKind::Store { MemoryKind::Store } else { MemoryKind::Reduction };
-                write_request(line, (key << 2 | ATOMIC, launch), kind)
+                let is_store = access.kind == AccessKind::Store;
+                let kind = if is_store { MemoryKind::Store } else { MemoryKind::Reduction };
+                // A lane has several elements; the L2 adds words, or pairs of halves.
+                let operations = if is_store { 0 } else { line.lanes * access.bytes.div_ceil(4) };
+                MemoryRequest { operations, ..write_request(line, (key << 2 | ATOMIC, launch), kind) }
             };
             let request = MemoryRequest { scope: scope_of(access), ..request };
             let cycle = cycle + specification.miss_latency;
