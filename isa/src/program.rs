@@ -19,8 +19,8 @@ pub(crate) use parts::SharedCode;
 pub use parts::{ClusterNeeds, KernelName, ParameterSlot, Resources};
 use std::sync::Arc;
 pub use timing::{
-    ConstantLine, CountClass, CountedWait, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS, Pipe,
-    SCOREBOARDS, Timing,
+    BankReads, ConstantLine, CountClass, CountedWait, Dependencies, Guard, IssueControl, LatencyClass, MATRIX_PASS,
+    Pipe, SCOREBOARDS, Timing,
 };
 
 /// Where an instruction stands in its source.

@@ -159,6 +159,8 @@ def rows_by_card():
         kibibytes, hardware, program = int(row["working_set_kib"]), float(row["gigabytes_per_second"]), row["program"]
         if kibibytes in POINTS[program]:
             calibrated = kibibytes in SET_BY[card.name, program]
-            made = chunks(card, kibibytes, hardware, calibrated) if program == "gpu-l2-cache" else point(card, PRODUCTS, kibibytes, hardware,
-                                                                                                        calibrated)
+            if program == "gpu-l2-cache":
+                made = chunks(card, kibibytes, hardware, calibrated)
+            else:
+                made = point(card, PRODUCTS, kibibytes, hardware, calibrated)
             yield card.row(made, row["source"])

@@ -94,7 +94,8 @@ TRIAD_OF_THREE_ARRAYS = {"A100 40GB", "H100 PCIe"}
 
 def elements_on(card, operation, threads):
     """Elements of two launches on a card with a large L2. Where enough threads an SM store faster than DRAM takes it, the first launch is so
-    large that the L2 is full of lines to write back when it ends. Stores alone go to the L2 at twice the bandwidth of DRAM at most."""
+    large that the L2 is full of lines to write back when it ends. Stores alone fill it as fast as they are ahead of DRAM: three times the L2
+    is enough for the A100 and the H100 PCIe, and too little for the GH200, whose simulated bandwidth is more than its DRAM has."""
     if operation == "read" or threads < 1024:
         return LARGE, SMALL
     words = OPERATIONS[operation][0]

@@ -126,7 +126,7 @@ impl Setting<'_> {
         if let [part @ .., key] = self.segments
             && key.name == clock::KEY
             && key.index == Index::None
-            && let Some(parts) = clock::parts(scope, part)
+            && let Some(parts) = self.parts_of_clock(scope, part)
         {
             self.apply_to_clock(&parts, key, units, errors);
             return;
@@ -169,6 +169,11 @@ impl Setting<'_> {
                 return;
             }
         }
+    }
+
+    /// The parts whose clock is meant: those that a path names, or, among the settings of a part, the part.
+    fn parts_of_clock<'s>(&self, scope: &'s Scope, path: &[Segment]) -> Option<Vec<&'s Scope>> {
+        if path.is_empty() { self.quoted.then(|| vec![scope]) } else { clock::parts(scope, path) }
     }
 
     /// Sets the clock of whole GPUs.

@@ -240,10 +240,43 @@ pub struct IssueControl {
     pub write_barrier: u8,
     /// The scoreboard, if any, that is free again when its operands are read, a bit.
     pub read_barrier: u8,
-    /// Cycles that the register file takes longer to read its operands, because they lie in one bank.
-    pub bank_conflicts: u8,
+    /// The registers that it reads of either bank of the register file.
+    pub bank_reads: BankReads,
     /// The line with its constant operand.
     pub constant: ConstantLine,
+}
+
+/// Registers of 32 bits that an instruction of the pipes of arithmetic reads of each of the two banks of a register file; none of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BankReads(u8);
+
+impl BankReads {
+    /// Most registers of a bank that are told apart.
+    const MOST: u8 = 0xf;
+
+    /// So many of the bank of even registers, and of the bank of odd ones.
+    pub fn new([even, odd]: [u8; 2]) -> BankReads {
+        BankReads(even.min(Self::MOST) | odd.min(Self::MOST) << 4)
+    }
+
+    /// Reads it no register?
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Registers of the bank of even ones, and of the bank of odd ones.
+    #[inline]
+    pub fn by_bank(self) -> [u8; 2] {
+        [self.0 & Self::MOST, self.0 >> 4]
+    }
+
+    /// Registers of the bank that most are read of.
+    #[inline]
+    pub fn of_one_bank(self) -> u8 {
+        let [even, odd] = self.by_bank();
+        even.max(odd)
+    }
 }
 
 /// A wait until at most so many instructions hold a scoreboard (`DEPBAR.LE SB0, 0x2`), or none: the scoreboard in the low three bits, and

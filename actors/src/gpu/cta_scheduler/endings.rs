@@ -32,7 +32,8 @@ impl CtaScheduler {
     pub(super) fn end_kernel(&mut self, now: SimTime, index: usize, out: &mut Outbox) {
         let kernel = self.state.resident.remove(index);
         let is_timed = kernel.launch.detail.is_timed();
-        let (last, latency) = if is_timed { (now + self.completion_time, self.completion_latency) } else { (now.max(kernel.until), 0) };
+        let (last, latency) =
+            if is_timed { (now + self.completion_time, self.completion_latency) } else { (now.max(kernel.until), 0) };
         let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
         self.grid_ended(now, kernel, end, out);
     }

@@ -53,6 +53,15 @@ use std::sync::Arc;
 use timeline::SchedulerTimeline;
 use turns::Turn;
 
+/// The SM that the first CTA of a kernel goes to where no other runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum FirstSm {
+    /// The one behind the SM that has got the last CTA.
+    Next,
+    /// The one of the lowest number.
+    Lowest,
+}
+
 crate::parameters! {
     /// The CTA scheduler of a GPU.
     pub struct CtaSchedulerParameters {
@@ -82,6 +91,8 @@ crate::parameters! {
         /// CTAs placed in a cycle (estimate)
         #[range(1..=1024)]
         ctas_per_cycle: u32 = "1",
+        /// the SM that the first CTA of a kernel goes to where no other runs: Next, behind the last CTA's, or Lowest, the one of the lowest number
+        first_sm: FirstSm = "Next",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
         /// how long the kernels of a process run while kernels of another process wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
@@ -247,6 +258,7 @@ struct CtaScheduler {
     clock: Clock,
     /// The SMs' clock, the fastest where they differ: kernels are measured in its cycles.
     sm_clock: Clock,
+    first_sm: FirstSm,
     launch_latency: u64,
     launch_time: SimTime,
     completion_latency: u64,
@@ -284,6 +296,7 @@ impl CtaScheduler {
         CtaScheduler {
             clock: Clock::new(parameters.clock),
             sm_clock: Clock::new(sm_clock),
+            first_sm: parameters.first_sm,
             launch_latency: u64::from(parameters.launch_latency),
             launch_time: parameters.launch_time,
             completion_latency: u64::from(parameters.completion_latency),
@@ -456,6 +469,9 @@ impl CtaScheduler {
             let (time, latency) =
                 if launch.detail.is_timed() { (self.launch_time, self.launch_latency) } else { Default::default() };
             let first_cycle = self.clock.cycle_at_or_after(now + time) + latency;
+            if self.first_sm == FirstSm::Lowest && self.state.resident.is_empty() {
+                self.sms.begin_anew();
+            }
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
                 cta_needs: CtaNeeds::of_cta(&launch),

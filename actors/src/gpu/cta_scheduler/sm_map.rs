@@ -239,6 +239,11 @@ impl SmMap {
         self.state.sms[sm].slots.len() as u32
     }
 
+    /// The search for an SM begins with the first one.
+    pub fn begin_anew(&mut self) {
+        self.state.next = 0;
+    }
+
     /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals: gives its place
     /// there. `None` where it fits nowhere. SMs that are to become empty for one of the launches that come before take no CTA until they are.
     pub fn place(&mut self, launch: LaunchId, wanted: &WantedPlace, before: &[WantedPlace]) -> Option<CtaPlace> {

@@ -321,6 +321,10 @@ crate::parameters! {
         /// kernels that launch kernels: cycles that a warp waits for streams of its own (likewise: 7165)
         #[range(CYCLES)]
         device_stream_cost: u32 = "7200",
+        /// machine code: cycles in which arithmetic reads its operands, where each of two banks of registers gives one of them in a cycle; 0 where
+        /// two operands of a bank never take longer, and a third takes a cycle
+        #[range(..=16)]
+        operand_read_cycles: u32 = "0",
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
         #[range(CYCLES)]
         operand_read_latency: u32 = "11",
@@ -466,9 +470,11 @@ impl SmParameters {
         for (pipe, cycles) in self.initiation_intervals.by_key() {
             problems.check_range(format!("initiation_intervals.{pipe}"), cycles, INTERVAL);
         }
-        for (key, (base, each)) in
-            [("store_read_latency", self.store_read_latency), ("parameter_buffer_cost", self.parameter_buffer_cost), ("device_launch_cost", self.device_launch_cost)]
-        {
+        for (key, (base, each)) in [
+            ("store_read_latency", self.store_read_latency),
+            ("parameter_buffer_cost", self.parameter_buffer_cost),
+            ("device_launch_cost", self.device_launch_cost),
+        ] {
             problems.check_range(key, base, CYCLES);
             problems.check_range(key, each, CYCLES);
         }

@@ -271,7 +271,7 @@ fn instructions(
     if is_serial {
         serialise(decoded, &mut timings);
     }
-    register_banks::count_conflicts(decoded, &mut timings);
+    register_banks::count_reads(decoded, &mut timings);
     Ok(Lowering { instructions, timings })
 }
 

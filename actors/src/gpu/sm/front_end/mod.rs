@@ -11,7 +11,7 @@ mod second_level;
 use super::counters::SmCounters;
 use super::parameters::{SchedulerPolicy, SmParameters};
 use super::warps::WarpSet;
-use balar_isa::program::{ConstantLine, LatencyClass, Pipe, Timing};
+use balar_isa::program::{BankReads, ConstantLine, LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::memory::LINE_BYTES;
 pub use constant_load::ConstantLoad;
@@ -34,6 +34,8 @@ pub struct FrontEndSpecification {
     widths: [u32; LatencyClass::COUNT],
     /// Instructions that can wait for the load/store units.
     memory_queue: u8,
+    /// Cycles in which the operands of an instruction are read, one of each bank in a cycle; 0: see [`SubCore::read`].
+    operand_read_cycles: u64,
 }
 
 /// The front end's view of an instruction: its [`Timing`] without its dependencies.
@@ -45,16 +47,16 @@ pub struct Class {
     pub latency: LatencyClass,
     /// Instructions of the GPU's own that it stands for.
     pub passes: u8,
-    /// Cycles that its operands take longer to read.
-    pub bank_conflicts: u8,
+    /// The registers that it reads.
+    pub bank_reads: BankReads,
 }
 
 impl Class {
     /// The class of an instruction.
     #[inline]
     pub fn of(timing: &Timing) -> Class {
-        let bank_conflicts = timing.control.bank_conflicts;
-        Class { pipe: timing.pipe, latency: timing.latency, passes: timing.passes.max(1), bank_conflicts }
+        let bank_reads = timing.control.bank_reads;
+        Class { pipe: timing.pipe, latency: timing.latency, passes: timing.passes.max(1), bank_reads }
     }
 }
 
@@ -110,6 +112,7 @@ impl FrontEndSpecification {
             intervals: parameters.initiation_intervals.table(),
             widths: parameters.initiation_intervals.widths(),
             memory_queue: parameters.memory_queue as u8,
+            operand_read_cycles: u64::from(parameters.operand_read_cycles),
         }
     }
 
@@ -251,8 +254,8 @@ impl FrontEnd {
                 self.sub_cores[sub_core].hold_pipe(other, cycle + single * passes);
             }
         }
-        if class.bank_conflicts != 0 {
-            self.sub_cores[sub_core].hold(cycle + 1 + u64::from(class.bank_conflicts));
+        if !class.bank_reads.is_empty() {
+            self.sub_cores[sub_core].read(class.bank_reads, specification.operand_read_cycles, cycle);
         }
         // The passes of a sequence depend on each other, but for those of tensor cores, which follow in a pipeline; the next
         // instruction follows the last of them.
@@ -422,7 +425,7 @@ mod tests {
     use balar_protocol::cuda::LaunchId;
 
     fn class(pipe: Pipe, latency: LatencyClass, passes: u8) -> Class {
-        Class { pipe, latency, passes, bank_conflicts: 0 }
+        Class { pipe, latency, passes, bank_reads: BankReads::default() }
     }
 
     #[test]
@@ -617,7 +620,7 @@ mod tests {
         let parameters = parameters();
         let specification = FrontEndSpecification::new(&parameters);
         let mut front_end = FrontEnd::new(&parameters);
-        let conflict = Class { bank_conflicts: 1, ..class(Pipe::Fp32, LatencyClass::Single, 1) };
+        let conflict = Class { bank_reads: BankReads::new([0, 3]), ..class(Pipe::Fp32, LatencyClass::Single, 1) };
         assert_eq!(front_end.issue(&specification, 0, 4, conflict, 100).result, 104);
         let free = [Pipe::Int, Pipe::Memory, Pipe::Fp32].map(|pipe| front_end.free_from(0, pipe as usize));
         assert_eq!(free, [102; 3]);

@@ -3,7 +3,7 @@
 use crate::gpu::sm::parameters::SchedulerPolicy;
 use crate::gpu::sm::warps::WarpSet;
 use crate::gpu::sm::warps::wheel::only;
-use balar_isa::program::Pipe;
+use balar_isa::program::{BankReads, Pipe};
 use serde::{Deserialize, Serialize};
 
 /// Most instructions of a sub-core that can wait for the load/store units.
@@ -35,6 +35,8 @@ pub struct SubCore {
     oldest: u8,
     /// First cycle in which addresses of another instruction can be made.
     addresses_from: u64,
+    /// First cycle in which each bank of the registers can give another one.
+    banks_free: [u64; 2],
 }
 
 /// The act of a sub-core in a cycle.
@@ -124,6 +126,26 @@ impl SubCore {
         self.leaves[usize::from(self.oldest) % MOST_QUEUED] = cycle;
         self.oldest = (self.oldest + 1) % entries;
         self.hold_memory(self.leaves[usize::from(self.oldest) % MOST_QUEUED]);
+    }
+
+    /// An instruction that issues in a cycle reads registers. Where its operands are read in so many cycles, a bank gives one register in
+    /// each of them, and what it has not given by then holds the instruction up, and all behind it. With 0 cycles, a bank gives an instruction
+    /// two registers in the time that its pipe takes anyway, and each further one takes a cycle.
+    #[inline]
+    pub fn read(&mut self, registers: BankReads, cycles: u64, cycle: u64) {
+        let later = if cycles == 0 {
+            u64::from(registers.of_one_bank()).saturating_sub(2)
+        } else {
+            let mut last = 0_u64;
+            for (free, count) in self.banks_free.iter_mut().zip(registers.by_bank()) {
+                *free = cycle.max(*free) + u64::from(count);
+                last = last.max(*free);
+            }
+            last.saturating_sub(cycle + cycles)
+        };
+        if later > 0 {
+            self.hold(cycle + 1 + later);
+        }
     }
 
     /// Takes no instruction at all before `free`.
