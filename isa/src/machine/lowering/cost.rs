@@ -103,7 +103,9 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         }
         O::Elect => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Cgaerrbar | O::Fence => shared(CTA_FENCE),
-        O::Nop | O::Depbar | O::Warpgroup | O::Pmtrig | O::Preexit | O::Acqbulk | O::Endcollective => {
+        // Three in a row after a product of matrices take an H100 no cycle more than their stalls (mma.sync m16n8k8 of Johnsonms).
+        O::Nop => cost(Pipe::Free, L::Zero, C::Other),
+        O::Depbar | O::Warpgroup | O::Pmtrig | O::Preexit | O::Acqbulk | O::Endcollective => {
             cost(Pipe::Branch, L::Branch, C::Other)
         }
         _ => cost(Pipe::Int, L::Integer, C::Integer),
