@@ -90,9 +90,10 @@ pub enum LatencyClass {
     TensorStep,
     /// The same with sums in half precision: eight for a tile, each twice as wide.
     TensorHalfStep,
-    /// Turing's product of 16x8x8 halves as one instruction: four steps wide.
+    /// Products of 16 by 8 halves over 128 bits of depth, and others of as many bits, as one instruction: four steps wide. Deeper ones are
+    /// several.
     TensorProduct,
-    /// Turing's product of integers or bits as one instruction: two steps wide.
+    /// Products of integers or bits of 8 by 8 over 128 bits of depth as one instruction: two steps wide. Larger ones are several.
     TensorNarrowProduct,
     /// Comparison into a predicate.
     Predicate,
@@ -242,6 +243,8 @@ pub struct IssueControl {
     pub read_barrier: u8,
     /// The registers that it reads of either bank of the register file.
     pub bank_reads: BankReads,
+    /// Of a product of matrices: so many of the least ones of its class, see [`LatencyClass`]; 0 is one.
+    pub products: u8,
     /// The line with its constant operand.
     pub constant: ConstantLine,
 }

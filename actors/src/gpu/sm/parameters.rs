@@ -167,6 +167,9 @@ pub struct InitiationIntervals {
     pub wide_conversion: Option<u32>,
     /// Tensor cores.
     pub tensor: u32,
+    /// Machine code: a product of matrices of a warp over 128 bits of depth, and over 256 bits (default: as many as its multiply-adds take).
+    #[serde(default)]
+    pub products: Option<(u32, u32)>,
     /// Address generation of the memory pipe.
     pub memory: u32,
     /// Branches.
@@ -207,6 +210,7 @@ impl InitiationIntervals {
         .into_iter()
         .chain(self.wide_conversion.map(|cycles| ("wide_conversion", cycles)))
         .chain(self.multiply.map(|cycles| ("multiply", cycles)))
+        .chain(self.products.into_iter().flat_map(|(shallow, deep)| [("products", shallow), ("products", deep)]))
     }
 
     /// How many times as long as others an instruction of a latency class takes its pipe.
@@ -216,6 +220,8 @@ impl InitiationIntervals {
         // Multiply-adds over the 256 halves of a step; integers of 8 bits at twice the rate of halves, of 4 bits at four times, bits at 16.
         widths[LatencyClass::TensorProduct as usize] = 4;
         widths[LatencyClass::TensorNarrowProduct as usize] = 2;
+        // They take no pipe.
+        widths[LatencyClass::Zero as usize] = 0;
         let passes = 2 * self.sfu.max(1);
         widths[LatencyClass::WideConversion as usize] =
             self.wide_conversion.map_or(1, |cycles| cycles.div_ceil(passes));

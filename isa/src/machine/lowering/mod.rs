@@ -62,6 +62,8 @@ const NO_SUCH_OPERAND: &str = "a form without this operand";
 struct Pending {
     instruction: Instruction,
     cost: cost::Cost,
+    /// Of a product of matrices, see [`IssueControl::products`].
+    products: u8,
 }
 
 /// Lowers a kernel.
@@ -372,7 +374,7 @@ impl Pending {
     /// One that does nothing.
     fn plain(cost: cost::Cost) -> Pending {
         let instruction = Instruction::nothing();
-        Pending { instruction, cost }
+        Pending { instruction, cost, products: 0 }
     }
 
     /// A pending instruction of this opcode, with its guard.
@@ -568,6 +570,7 @@ impl Pending {
             counted_wait,
             write_barrier: bit(control.write_barrier) | if ends_group { bit(control.read_barrier) } else { 0 },
             read_barrier: if ends_group { 0 } else { bit(control.read_barrier) },
+            products: self.products,
             ..IssueControl::default()
         })
     }

@@ -48,6 +48,18 @@ fn sizes(sass: &sass::Instruction) -> Lowered<[u32; 3]> {
     })
 }
 
+/// How many of the least products of its latency class a product is: of doubles those of 8x8x4, of integers and bits those of 8 rows over 128 bits,
+/// and of others those of 16 rows over 128 bits. A sparse one skips half of its depth.
+fn least_products(form: &MatrixForm, is_sparse: bool) -> u8 {
+    let least = match form.a {
+        Element::F64 => 8 * 4 * 64,
+        Element::F16 | Element::Bf16 | Element::Tf32 | Element::E4m3 | Element::E5m2 => 16 * 128,
+        _ => 8 * 128,
+    };
+    let bits = form.m * form.k * form.a.bits() / if is_sparse { 2 } else { 1 };
+    (bits / least).max(1) as u8
+}
+
 /// The element that a modifier names.
 pub(super) fn element(name: &str) -> Lowered<Element> {
     Ok(match name {
@@ -120,6 +132,7 @@ impl Pending {
             }
         };
         let family = if sass.has(Aspect::Sparse) { Family::Sparse } else { form.family };
+        self.products = least_products(&form, family == Family::Sparse);
         self.whole(sass, operands, &MatrixForm { family, saturates, ..form })
     }
 

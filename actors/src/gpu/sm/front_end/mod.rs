@@ -11,7 +11,7 @@ mod second_level;
 use super::counters::SmCounters;
 use super::parameters::{SchedulerPolicy, SmParameters};
 use super::warps::WarpSet;
-use balar_isa::program::{BankReads, ConstantLine, LatencyClass, Pipe, Timing};
+use balar_isa::program::{BankReads, ConstantLine, IssueControl, LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::memory::LINE_BYTES;
 pub use constant_load::ConstantLoad;
@@ -32,6 +32,8 @@ pub struct FrontEndSpecification {
     latencies: [u32; LatencyClass::COUNT],
     intervals: [u32; Pipe::ALL.len()],
     widths: [u32; LatencyClass::COUNT],
+    /// Cycles of a product of matrices of machine code, by its depth.
+    products: Option<(u32, u32)>,
     /// Instructions that can wait for the load/store units.
     memory_queue: u8,
     /// Cycles in which the operands of an instruction are read, one of each bank in a cycle; 0: see [`SubCore::read`].
@@ -49,14 +51,17 @@ pub struct Class {
     pub passes: u8,
     /// The registers that it reads.
     pub bank_reads: BankReads,
+    /// Of a product of matrices of machine code: so many of the least ones of its class.
+    pub products: u8,
 }
 
 impl Class {
     /// The class of an instruction.
     #[inline]
     pub fn of(timing: &Timing) -> Class {
-        let bank_reads = timing.control.bank_reads;
-        Class { pipe: timing.pipe, latency: timing.latency, passes: timing.passes.max(1), bank_reads }
+        let IssueControl { bank_reads, products, .. } = timing.control;
+        let passes = timing.passes.max(1);
+        Class { pipe: timing.pipe, latency: timing.latency, passes, bank_reads, products: products.max(1) }
     }
 }
 
@@ -111,6 +116,7 @@ impl FrontEndSpecification {
             latencies: parameters.latencies.table(),
             intervals: parameters.initiation_intervals.table(),
             widths: parameters.initiation_intervals.widths(),
+            products: parameters.initiation_intervals.products,
             memory_queue: parameters.memory_queue as u8,
             operand_read_cycles: u64::from(parameters.operand_read_cycles),
         }
@@ -138,6 +144,25 @@ impl FrontEndSpecification {
         }
         let members = self.members.iter().enumerate();
         members.fold(0, |set, (sub_core, members)| set | u64::from(warps & members != 0) << sub_core)
+    }
+
+    /// Cycles that a pass of an instruction takes its pipe.
+    #[inline]
+    fn interval(&self, class: &Class) -> u64 {
+        let width = u64::from(self.widths[class.latency as usize]);
+        let one = width * u64::from(self.intervals[class.pipe as usize]);
+        if class.products == 1 && class.pipe != Pipe::Tensor {
+            return one;
+        }
+        let is_deep = match class.latency {
+            LatencyClass::TensorProduct => class.products > 1,
+            LatencyClass::TensorNarrowProduct => class.products > 2,
+            _ => return one,
+        };
+        match self.products.filter(|_| class.pipe == Pipe::Tensor) {
+            Some((shallow, deep)) => u64::from(if is_deep { deep } else { shallow }),
+            None => one * u64::from(class.products),
+        }
     }
 
     /// Cycles of a latency class.
@@ -241,8 +266,7 @@ impl FrontEnd {
     ) -> Issued {
         let passes = u64::from(class.passes);
         let latency = u64::from(specification.latencies[class.latency as usize]);
-        let width = u64::from(specification.widths[class.latency as usize]);
-        let interval = width * u64::from(specification.intervals[class.pipe as usize]);
+        let interval = specification.interval(&class);
         if class.pipe.is_memory() {
             self.sub_cores[sub_core].issue_memory(warp, cycle + 1);
         } else {
@@ -425,7 +449,7 @@ mod tests {
     use balar_protocol::cuda::LaunchId;
 
     fn class(pipe: Pipe, latency: LatencyClass, passes: u8) -> Class {
-        Class { pipe, latency, passes, bank_reads: BankReads::default() }
+        Class { pipe, latency, passes, bank_reads: BankReads::default(), products: 1 }
     }
 
     #[test]
