@@ -34,9 +34,8 @@ POINTS_BY_CARD = {
         OTHER_HALF: (33294, 42154), "end of the L2": (53364,), DRAM: (62446, 73069, 82205),
     },
 }
-# Parameters were set by the latency of a level, not by where it ends. Those of DRAM were set by other cards of the same chips, whose memory
-# has other clocks.
-SET_BY, SET_BY_CARD = {L1, L2, DRAM, TLB}, {L1, L2}
+# Parameters were set by the latency of a level, not by where it ends; those of DRAM on the other cards by the ends of these curves.
+SET_BY, SET_BY_CARD = {L1, L2, DRAM, TLB}, {L1, L2, DRAM}
 
 
 def point(level, kibibytes, hardware, set_by=SET_BY, **node):

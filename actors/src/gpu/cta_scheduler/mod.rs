@@ -80,10 +80,10 @@ crate::parameters! {
         #[range(CYCLES)]
         completion_latency: u32 = "300",
         /// what a launch takes beside its cycles, whatever the clock
-        #[range(SimTime(0)..=TIME.end)]
+        #[range(TIME)]
         launch_time: SimTime = r#""0 ns""#,
         /// what an end takes beside its cycles, likewise
-        #[range(SimTime(0)..=TIME.end)]
+        #[range(TIME)]
         completion_time: SimTime = r#""0 ns""#,
         /// cycles from a launch by a kernel until it stands in its stream as one by the host does (GPGPU-Sim's configuration of a Quadro GV100, SM7_QV100: kernel_launch_latency 5000)
         #[range(CYCLES)]

@@ -1,8 +1,8 @@
 //! Which pipe an instruction takes, and the class of its latency.
 //!
-//! Integer multiply-adds run in the pipe of single precision, in one half of it where it has two; other integer operations, moves, selections and comparisons have one of
-//! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
-//! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
+//! Integer multiply-adds run in the pipe of single precision, in one half of it where it has two; other integer operations, moves,
+//! selections and comparisons have one of their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4
+//! cycles inside either group and 5 between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
 
 use crate::program::timing::{CTA_FENCE, CountClass, FENCE, GROUP_PRODUCT, LatencyClass, Pipe, SharedCost, VOTE};
 use crate::sass::{self, Aspect, Opcode};

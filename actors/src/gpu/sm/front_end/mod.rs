@@ -151,9 +151,6 @@ impl FrontEndSpecification {
     fn interval(&self, class: &Class) -> u64 {
         let width = u64::from(self.widths[class.latency as usize]);
         let one = width * u64::from(self.intervals[class.pipe as usize]);
-        if class.products == 1 && class.pipe != Pipe::Tensor {
-            return one;
-        }
         let is_deep = match class.latency {
             LatencyClass::TensorProduct => class.products > 1,
             LatencyClass::TensorNarrowProduct => class.products > 2,
