@@ -2,7 +2,7 @@
 
 use crate::driver_version::DriverVersion;
 use balar_protocol::SmResources;
-use balar_protocol::limits::{register_files, shared_unit};
+use balar_protocol::limits::{register_files, shared_reserved, shared_unit};
 use serde::{Deserialize, Serialize};
 
 /// The devices of a node, as programs see them.
@@ -65,6 +65,7 @@ impl DeviceDescription {
             register_files: register_files(self.compute_capability),
             shared_bytes: self.sm_shared_bytes,
             shared_unit: shared_unit(self.compute_capability),
+            shared_reserved: shared_reserved(self.compute_capability),
             ..SmResources::default()
         }
     }

@@ -18,11 +18,11 @@ mod program;
 pub mod trace;
 pub mod tunnel;
 
-pub use balar_protocol::CtaNeeds;
 pub use balar_protocol::cluster::{MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
 pub use balar_protocol::statistics::Verification;
 pub use balar_protocol::tensor_map;
 pub use balar_protocol::texture::{AddressMode, ChannelKind};
+pub use balar_protocol::{CtaNeeds, SmResources};
 pub use bytes::{Bytes, zeroed};
 pub use call::{Call, CallFailure, CallResult};
 pub use description::{DeviceDescription, NodeDescription};

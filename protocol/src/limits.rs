@@ -33,6 +33,11 @@ pub const fn shared_unit(compute_capability: (u32, u32)) -> u32 {
     if compute_capability.0 >= 8 { 128 } else { 256 }
 }
 
+/// Shared memory that the system takes of each block, bytes (CUDA C++ Programming Guide, "Shared Memory" of 8.x and 9.0).
+pub const fn shared_reserved(compute_capability: (u32, u32)) -> u32 {
+    if compute_capability.0 >= 8 { 1024 } else { 0 }
+}
+
 /// Registers that a block takes: whole warps, as many on each register file of an SM.
 pub fn block_registers(registers_per_thread: u32, threads: u32, register_files: u32) -> u64 {
     CtaNeeds::of_threads(threads, registers_per_thread, 0).registers(register_files)

@@ -148,12 +148,23 @@ pub struct SmResources {
     pub shared_bytes: u32,
     /// Shared memory is given to a CTA in units of this many bytes (CUDA occupancy calculator: 256, from 8.0 on 128).
     pub shared_unit: u32,
+    /// Bytes of shared memory that the system takes of each CTA beside the CTA's own (CUDA C++ Programming Guide: 1024 from 8.0 on).
+    pub shared_reserved: u32,
 }
 
 /// Nothing, of an SM with one sub-core, one register file and the units of compute capability 6.0 to 7.5.
 impl Default for SmResources {
     fn default() -> Self {
-        Self { threads: 0, warps: 0, sub_cores: 1, registers: 0, register_files: 1, shared_bytes: 0, shared_unit: 256 }
+        Self {
+            threads: 0,
+            warps: 0,
+            sub_cores: 1,
+            registers: 0,
+            register_files: 1,
+            shared_bytes: 0,
+            shared_unit: 256,
+            shared_reserved: 0,
+        }
     }
 }
 
@@ -167,6 +178,7 @@ impl SmResources {
         register_files: 4,
         shared_bytes: 96 << 10,
         shared_unit: 256,
+        shared_reserved: 0,
     };
 
     /// What both this and `other` have.
@@ -179,6 +191,7 @@ impl SmResources {
             register_files: self.register_files.max(other.register_files),
             shared_bytes: self.shared_bytes.min(other.shared_bytes),
             shared_unit: self.shared_unit.max(other.shared_unit),
+            shared_reserved: self.shared_reserved.max(other.shared_reserved),
         }
     }
 
@@ -220,9 +233,10 @@ impl SmResources {
         fits(self.shared_bytes, self.allocated_shared(wanted))
     }
 
-    /// The shared memory that a CTA takes, in whole units.
+    /// The shared memory that a CTA takes, with the system's, in whole units.
     pub fn allocated_shared(&self, wanted: &CtaNeeds) -> u32 {
-        wanted.shared_bytes.checked_next_multiple_of(self.shared_unit.max(1)).unwrap_or(u32::MAX)
+        let all = wanted.shared_bytes.saturating_add(self.shared_reserved);
+        all.checked_next_multiple_of(self.shared_unit.max(1)).unwrap_or(u32::MAX)
     }
 }
 
@@ -283,6 +297,7 @@ mod tests {
             register_files,
             shared_bytes: shared_kib << 10,
             shared_unit,
+            shared_reserved: if shared_unit == 128 { 1024 } else { 0 },
         }
     }
 
@@ -296,7 +311,7 @@ mod tests {
             0 => slots,
             each => (sm.registers / each) / sm.register_files * sm.register_files / warps,
         };
-        let by_shared = match ceil(shared_bytes, sm.shared_unit) {
+        let by_shared = match ceil(shared_bytes + sm.shared_reserved, sm.shared_unit) {
             0 => slots,
             each => sm.shared_bytes / each,
         };

@@ -8,11 +8,6 @@ const SHARED_BYTES_OF_BLOCK: u32 = 48 << 10;
 /// Registers that a block can have (ibid.).
 const BLOCK_REGISTERS: u32 = 65_536;
 
-/// Shared memory of a block that is the system's own, bytes: from compute capability 8.0 on (CUDA C++ Programming Guide).
-pub fn reserved_shared_bytes(device: &DeviceDescription) -> u32 {
-    if device.compute_capability.0 >= 8 { 1024 } else { 0 }
-}
-
 /// How much slower a GPU computes with doubles than with floats (CUDA C++ Programming Guide, arithmetic throughput).
 fn slowdown_of_doubles(device: &DeviceDescription) -> u32 {
     match device.compute_capability {
@@ -172,7 +167,7 @@ attributes! {
         MAX_BLOCKS_PER_MULTIPROCESSOR = 106, "MaxBlocksPerMultiprocessor": device.sm_ctas;
         MAX_PERSISTING_L2_CACHE_SIZE = 108, "MaxPersistingL2CacheSize": 0;
         MAX_ACCESS_POLICY_WINDOW_SIZE = 109, "MaxAccessPolicyWindowSize": 0;
-        RESERVED_SHARED_MEMORY_PER_BLOCK = 111, "ReservedSharedMemoryPerBlock": reserved_shared_bytes(device);
+        RESERVED_SHARED_MEMORY_PER_BLOCK = 111, "ReservedSharedMemoryPerBlock": device.sm().shared_reserved;
         SPARSE_CUDA_ARRAY_SUPPORTED = 112, "SparseCudaArraySupported": 0;
         HOST_REGISTER_READ_ONLY_SUPPORTED = 113, "HostRegisterReadOnlySupported": 0;
         TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114, "TimelineSemaphoreInteropSupported": 0;

@@ -310,6 +310,12 @@ crate::parameters! {
         unified_memory: Bytes,
         /// sizes that shared memory can be given out of the unified memory; the rest is L1
         shared_carve_outs: Vec<Bytes>,
+        /// units in which a CTA gets shared memory
+        #[range(Bytes(1)..=Bytes(1 << 16))]
+        shared_unit: Bytes = "\"256 B\"",
+        /// shared memory that the system takes of each CTA beside the CTA's own
+        #[range(..=Bytes(1 << 16))]
+        shared_reserved: Bytes = "\"0 B\"",
         /// cycles from issue to a dependent issue, by class
         latencies: Latencies,
         /// cycles a pipe is taken by a warp instruction
@@ -432,6 +438,7 @@ crate::parameters! {
 impl SmParameters {
     /// The SM's resources for CTAs: 32 threads a warp slot, and as much shared memory as the largest carve-out.
     pub fn provides(&self) -> SmCapability {
+        let bytes = |size| u32::try_from(size).unwrap_or(u32::MAX);
         let shared = self.shared_carve_outs.iter().map(|size| size.0).max().unwrap_or(0);
         let resources = SmResources {
             threads: self.warps.saturating_mul(32),
@@ -439,10 +446,11 @@ impl SmParameters {
             sub_cores: self.sub_cores,
             registers: self.registers,
             register_files: if self.register_files == 0 { self.sub_cores } else { self.register_files },
-            shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
-            ..SmResources::default()
+            shared_bytes: bytes(shared),
+            shared_unit: bytes(self.shared_unit.0),
+            shared_reserved: bytes(self.shared_reserved.0),
         };
-        let sizes = self.shared_carve_outs.iter().map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
+        let sizes = self.shared_carve_outs.iter().map(|size| bytes(size.0));
         SmCapability { resources, cta_slots: self.ctas, carve_outs: CarveOuts::new(sizes), clock: self.clock }
     }
 

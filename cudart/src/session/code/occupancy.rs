@@ -1,12 +1,11 @@
 //! How many blocks an SM holds: as NVIDIA's occupancy calculator has it (CUDA C++ Programming Guide, "Hardware Multithreading").
 
-use crate::abi::device_attribute::reserved_shared_bytes;
 use crate::session::code::function;
 use crate::session::code::loaded::Kernel;
 use crate::session::connection::description;
 use crate::session::order::launch::Configuration;
 use balar_host::call::FunctionAttributes;
-use balar_host::{CtaNeeds, CudaError, DeviceDescription, MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
+use balar_host::{CtaNeeds, CudaError, DeviceDescription, MAXIMUM_CLUSTER, PORTABLE_CLUSTER, SmResources};
 use std::ffi::c_int;
 use std::sync::PoisonError;
 
@@ -22,16 +21,16 @@ fn blocks(device: &DeviceDescription, kernel: &FunctionAttributes, threads: u32,
     if threads == 0 || threads > kernel.maximum_threads || dynamic_bytes > kernel.maximum_dynamic_shared_bytes.into() {
         return 0;
     }
-    let reserved = u64::from(reserved_shared_bytes(device));
-    let shared = u32::try_from(u64::from(kernel.shared_bytes) + dynamic_bytes + reserved).unwrap_or(u32::MAX);
+    let shared = u32::try_from(u64::from(kernel.shared_bytes) + dynamic_bytes).unwrap_or(u32::MAX);
     device.sm().room_for(&CtaNeeds::of_threads(threads, kernel.registers, shared), device.sm_ctas)
 }
 
 /// The dynamic shared memory that each of several blocks can have.
 fn dynamic_shared_bytes(device: &DeviceDescription, kernel: &FunctionAttributes, blocks: u32) -> u64 {
-    let unit = u64::from(device.sm().shared_unit);
+    let SmResources { shared_unit, shared_reserved, .. } = device.sm();
+    let unit = u64::from(shared_unit);
     let of_block = u64::from(device.sm_shared_bytes) / u64::from(blocks) / unit * unit;
-    let used = u64::from(kernel.shared_bytes) + u64::from(reserved_shared_bytes(device));
+    let used = u64::from(kernel.shared_bytes) + u64::from(shared_reserved);
     of_block.saturating_sub(used).min(kernel.maximum_dynamic_shared_bytes.into())
 }
 
