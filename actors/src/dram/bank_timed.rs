@@ -173,6 +173,8 @@ pub(super) struct ChannelState {
     counts: [u32; 2],
     /// Serves writes.
     draining: bool,
+    /// The last cycle in which a read waited.
+    last_read: u64,
     /// The last column command was a write.
     wrote: bool,
     banks: Vec<Bank>,
@@ -250,6 +252,7 @@ impl BankTimedChannel {
                 busy: [0; 2],
                 counts: [0; 2],
                 draining: false,
+                last_read: 0,
                 wrote: false,
                 banks: vec![bank; timing.banks as usize],
                 group_column: vec![0; timing.bank_groups as usize],
@@ -444,7 +447,7 @@ impl BankTimedChannel {
             let (column, row) = self.candidates();
             let cycle = column.cycle.min(row.cycle);
             let arrival = self.state.arrivals.front().map_or(u64::MAX, |arrival| arrival.cycle);
-            let event = arrival.min(self.state.next_refresh);
+            let event = arrival.min(self.state.next_refresh).min(self.idle_from());
             if event <= cycle && event < limit {
                 self.state.now = event;
                 continue;
@@ -470,12 +473,21 @@ impl BankTimedChannel {
         }
     }
 
+    /// The cycle from which writes that are too few for a batch are written, as no read has come for so long; `u64::MAX` where none wait so.
+    fn idle_from(&self) -> u64 {
+        let ChannelState { draining, counts: [reads, writes], last_read, .. } = self.state;
+        if draining || reads > 0 || writes == 0 { u64::MAX } else { last_read + u64::from(self.timing.write_idle) }
+    }
+
     fn choose_direction(&mut self) {
         let [reads, writes] = self.state.counts;
+        if reads > 0 {
+            self.state.last_read = self.state.now;
+        }
         let draining = if self.state.draining {
             writes > 0 && (reads == 0 || writes > self.timing.write_low)
         } else {
-            writes >= self.timing.write_high || (reads == 0 && writes > 0)
+            writes >= self.timing.write_high || self.idle_from() <= self.state.now
         };
         if draining != self.state.draining {
             self.state.draining = draining;

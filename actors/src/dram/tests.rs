@@ -21,6 +21,7 @@ fn timing() -> DramTiming {
         wl: 4,
         turnaround: 2,
         refresh: Refresh::Off,
+        write_idle: 0,
         ..DramTiming::default()
     }
 }
@@ -114,7 +115,7 @@ fn row_hits_pass_older_requests_up_to_the_cap() {
 
 #[test]
 fn writes_wait_for_the_watermark_while_there_are_reads() {
-    let timing = DramTiming { write_high: 3, write_low: 1, ..timing() };
+    let timing = DramTiming { write_high: 3, write_low: 1, write_idle: 50, ..timing() };
     let accesses: Vec<Access> =
         vec![(0, "read", 0, 0), (0, "read", 0, 0), (0, "write", 1, 0), (0, "write", 1, 0), (0, "read", 0, 0)];
     let order: Vec<u32> = play(&timing, &accesses).iter().map(|done| done.0).collect();
@@ -122,6 +123,8 @@ fn writes_wait_for_the_watermark_while_there_are_reads() {
     let accesses = [&accesses[..], &[(0, "write", 1, 0)]].concat();
     let order: Vec<u32> = play(&timing, &accesses).iter().map(|done| done.0).collect();
     assert_eq!(order[..2], [2, 3], "three reach it, and one is left");
+    let at_once = DramTiming { write_idle: 0, ..timing.clone() };
+    assert_eq!(play(&timing, &[(7, "write", 0, 0)]), play(&at_once, &[(50, "write", 0, 0)]), "no read for 50 cycles");
 }
 
 #[test]

@@ -64,10 +64,15 @@ pub struct DramTiming {
     pub t_refi: u32,
     /// Time a refresh takes (single-bank refresh: 160 ns, assumed).
     pub t_rfc: u32,
-    /// Waiting writes at which the channel begins to write (calibrated: copy bandwidth).
+    /// Waiting writes at which the channel begins to write (calibrated: copy bandwidth). Reads wait meanwhile, so that copies are slower than
+    /// reads at any occupancy: on a V100, an A100, a GH200 (RRZE gpu-benches, gpu-stream) a load takes 0.3 to 0.6 ns longer for each GB/s
+    /// that is written.
     pub write_high: u32,
     /// Waiting writes at which it goes back to waiting reads (calibrated: copy bandwidth).
     pub write_low: u32,
+    /// Cycles without a read after which it writes what waits (estimate: the curves of gpu-stream say that it is more than the time between
+    /// reads of a channel that is nearly idle, some 500 ns).
+    pub write_idle: u32,
     /// The address bits whose exclusive or is each bit of the bank number. The lowest bits of the number are the group. A row is then the
     /// lines of its channel and bank in an aligned run of as many bytes as a row of each bank of each channel has. None: see `bank_timed`.
     pub bank_bits: AddressBits,
@@ -103,6 +108,7 @@ impl Default for DramTiming {
             t_rfc: 140,
             write_high: 48,
             write_low: 8,
+            write_idle: 1000,
             bank_bits: AddressBits::default(),
             row_hit_cap: 32,
             masked_writes: true,
@@ -138,7 +144,7 @@ impl DramTiming {
     }
 
     /// Numbers of cycles, and of requests, by key.
-    fn cycles_and_counts(&self) -> [(&'static str, u32); 20] {
+    fn cycles_and_counts(&self) -> [(&'static str, u32); 21] {
         [
             ("burst", self.burst),
             ("t_rcd", self.t_rcd),
@@ -159,6 +165,7 @@ impl DramTiming {
             ("t_rfc", self.t_rfc),
             ("write_high", self.write_high),
             ("write_low", self.write_low),
+            ("write_idle", self.write_idle),
             ("row_hit_cap", self.row_hit_cap),
         ]
     }
