@@ -47,6 +47,9 @@ CARDS = {card.name: card for card in (
     Card("H100 PCIe", "h100_pcie_node", 114, 1.755, 50, 256, 228),
     # Its L2 and its memory are those of an H100 NVL, and its SMs have another clock.
     Card("GH200 (H100 96GB)", "h100_nvl_node", 132, 1.980, 60, 256, 228, settings=("gpu.clock=1980 MHz",)),
+    # Its L2 and its SMs are fewer than those of an L40, which has the same chip.
+    Card("RTX 4090", "l40_node", 128, 2.235, 72, 128, 100,
+         settings=("gpu.clock=2235 MHz", "gpu.sm.count=128", "gpu.l2[*].capacity=1536 KiB")),
     Card("H200", "h200_node", 132, 1.980, 60, 256, 228),
 )}
 

@@ -33,6 +33,10 @@ POINTS_BY_CARD = {
         L1: (2, 33, 113, 203), "end of the L1": (240, 268), L2: (424, 2045, 10197, 20758), "end of the own half": (26292, 27348),
         OTHER_HALF: (33294, 42154), "end of the L2": (53364,), DRAM: (62446, 73069, 82205),
     },
+    "RTX 4090": {
+        L1: (1, 34, 65, 84), "end of the L1": (101, 113), L2: (244, 4900, 25654, 52021, 65836), "end of the L2": (83317,),
+        DRAM: (105435, 450297),
+    },
 }
 # Parameters were set by the latency of a level, not by where it ends; those of DRAM on the other cards by the ends of these curves.
 SET_BY, SET_BY_CARD = {L1, L2, DRAM, TLB}, {L1, L2, DRAM}

@@ -92,11 +92,11 @@ OPERATIONS_BY_CARD = ("init", "read", "scale", "triad")
 TRIAD_OF_THREE_ARRAYS = {"A100 40GB", "H100 PCIe"}
 
 
-def elements_on(card, operation, threads):
-    """Elements of two launches on a card with a large L2. Where enough threads an SM store faster than DRAM takes it, the first launch is so
-    large that the L2 is full of lines to write back when it ends. Stores alone fill it as fast as they are ahead of DRAM: three times the L2
-    is enough for the A100 and the H100 PCIe, and too little for the GH200, whose simulated bandwidth is more than its DRAM has."""
-    if operation == "read" or threads < 1024:
+def elements_on(card, operation):
+    """Elements of two launches on a card with a large L2. The first launch of an operation that stores is so large that the L2 is full of
+    lines to write back when it ends. Stores alone fill it as fast as they are ahead of DRAM: three times the L2 is enough for the A100 and
+    the H100 PCIe, and too little for the GH200, whose simulated bandwidth is more than its DRAM has."""
+    if operation == "read":
         return LARGE, SMALL
     words = OPERATIONS[operation][0]
     small = card.l2 * (1 << 20) // 8 * (3 if operation == "init" else 5 / 4) // words
@@ -138,5 +138,5 @@ def rows_by_card():
         if (block, blocks) in OCCUPANCIES:
             for column in OPERATIONS_BY_CARD:
                 operation = "triad of three arrays" if column == "triad" and card.name in TRIAD_OF_THREE_ARRAYS else column
-                elements = elements_on(card, operation, block * blocks)
+                elements = elements_on(card, operation)
                 yield card.row(point(card, operation, block, blocks, float(row[column]), elements), row["source"])

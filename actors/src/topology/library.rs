@@ -33,6 +33,7 @@ pub const FILES: &[(&str, &str)] = files![
     "a100_sxm_80gb_node.ron",
     "rtx3070_node.ron",
     "rtx4070_node.ron",
+    "l40_node.ron",
     "h100_nvl_node.ron",
     "h100_pcie_node.ron",
     "h100_sxm_node.ron",
