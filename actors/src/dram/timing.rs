@@ -70,8 +70,8 @@ pub struct DramTiming {
     pub write_high: u32,
     /// Waiting writes at which it goes back to waiting reads (calibrated: copy bandwidth).
     pub write_low: u32,
-    /// Cycles without a read after which it writes what waits (estimate: the curves of gpu-stream say that it is more than the time between
-    /// reads of a channel that is nearly idle, some 500 ns).
+    /// Cycles without a read after which it writes what waits (estimate: the curve of gpu-stream on a V100, where they are 1.2 us, says that
+    /// it is more than the time between reads of a channel that is nearly idle, some 500 ns; memory of higher clocks waits for less).
     pub write_idle: u32,
     /// The address bits whose exclusive or is each bit of the bank number. The lowest bits of the number are the group. A row is then the
     /// lines of its channel and bank in an aligned run of as many bytes as a row of each bank of each channel has. None: see `bank_timed`.

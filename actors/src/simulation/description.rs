@@ -3,6 +3,7 @@
 use crate::catalogue::{Capability, GpuDescription, PeakRate};
 use crate::topology::{Topology, WireEnd};
 use balar_host::{DeviceDescription, DriverVersion, NodeDescription};
+use balar_protocol::limits::shared_reserved;
 use balar_protocol::{Frequency, Protocol};
 
 /// The devices of a topology, as `cudaGetDeviceProperties` tells of them. Where SMs differ, every property is that of the least.
@@ -75,7 +76,7 @@ fn device(topology: &str, gpu: &GpuDescription) -> DeviceDescription {
         sm_ctas: sm.map_or(0, |sm| sm.cta_slots),
         sm_registers: resources.registers,
         sm_shared_bytes: resources.shared_bytes,
-        cta_shared_bytes_optin: cta_shared_bytes(major, resources.shared_bytes),
+        cta_shared_bytes_optin: cta_shared_bytes(gpu.compute_capability, resources.shared_bytes),
         cluster_groups: match gpu.compute_capability {
             (9.., _) => gpu.cluster_groups.clone().unwrap_or_default(),
             _ => Vec::new(),
@@ -85,11 +86,9 @@ fn device(topology: &str, gpu: &GpuDescription) -> DeviceDescription {
 }
 
 /// Shared memory that a CTA can have of an SM's (CUDA C++ Programming Guide, table of technical specifications).
-fn cta_shared_bytes(major: u32, sm_bytes: u32) -> u32 {
-    match major {
-        ..=6 => sm_bytes.min(48 << 10),
-        7 => sm_bytes,
-        // The system has 1 KiB of each CTA's.
-        _ => sm_bytes.saturating_sub(1 << 10),
+fn cta_shared_bytes(compute_capability: (u32, u32), sm_bytes: u32) -> u32 {
+    match compute_capability {
+        (..=6, _) => sm_bytes.min(48 << 10),
+        _ => sm_bytes.saturating_sub(shared_reserved(compute_capability)),
     }
 }

@@ -60,20 +60,37 @@ mod tests {
     use super::BUILT_IN_NODES;
     use crate::kinds::UNITS;
     use crate::topology::{LoadOptions, PartLibrary, TopologySource, load};
+    use balar_protocol::GpuDescription;
+    use balar_protocol::limits::{shared_reserved, shared_unit};
     use std::collections::BTreeSet;
+
+    fn gpus(library: &PartLibrary, name: &str) -> Vec<GpuDescription> {
+        let options = LoadOptions { kinds: UNITS, library, workloads: None, overrides: &[] };
+        load(&TopologySource::from(name), &options).expect("it is built in").gpus()
+    }
 
     #[test]
     fn every_generation_of_gpus_has_a_node_that_stands_for_it() {
         let library = PartLibrary::built_in();
-        let capability = |name: &str| {
-            let options = LoadOptions { kinds: UNITS, library: &library, workloads: None, overrides: &[] };
-            let topology = load(&TopologySource::from(name), &options).expect("it is built in");
-            topology.gpus()[0].compute_capability
-        };
+        let capability = |name: &str| gpus(&library, name)[0].compute_capability;
         for (name, expected) in BUILT_IN_NODES {
             assert_eq!(capability(name), *expected, "{name}");
         }
         let all: BTreeSet<(u32, u32)> = library.topologies().map(capability).collect();
         assert_eq!(all, BUILT_IN_NODES.iter().map(|(_, capability)| *capability).collect());
+    }
+
+    /// What programs are told of occupancy comes from the compute capability, what CTAs get from the topology.
+    #[test]
+    fn ctas_get_shared_memory_as_programs_are_told() {
+        let library = PartLibrary::built_in();
+        for (name, gpu) in
+            library.topologies().flat_map(|name| gpus(&library, name).into_iter().map(move |gpu| (name, gpu)))
+        {
+            let told = (shared_unit(gpu.compute_capability), shared_reserved(gpu.compute_capability));
+            for sm in &gpu.sms {
+                assert_eq!((sm.resources.shared_unit, sm.resources.shared_reserved), told, "{name}");
+            }
+        }
     }
 }
