@@ -4,7 +4,8 @@ from .cards import V100_PCIE, measured
 from .simulator import CALIBRATED, PREDICTED, Row, cycles_of_last, kernel_text
 
 SOURCE = "RRZE gpu-benches, gpu-stream, V100 PCIe 16GB"
-# Elements of the launches whose difference is measured; that removes what a launch costs from a run that lasts 16 times longer on hardware.
+# Elements of the launches whose difference is measured, of operations that store nothing. The difference removes what a launch costs from a
+# run that lasts 16 times longer on hardware.
 LARGE, SMALL = 3 << 20, 1 << 20
 
 
@@ -93,7 +94,7 @@ TRIAD_OF_THREE_ARRAYS = {"A100 40GB", "H100 PCIe"}
 
 
 def elements_on(card, operation):
-    """Elements of two launches on a card with a large L2. The first launch of an operation that stores is so large that the L2 is full of
+    """Elements of two launches. The first launch of an operation that stores is so large that the L2 is full of
     lines to write back when it ends. Stores alone fill it as fast as they are ahead of DRAM: three times the L2 is enough for the A100 and
     the H100 PCIe, and too little for the GH200, whose simulated bandwidth is more than its DRAM has."""
     if operation == "read":
@@ -103,10 +104,10 @@ def elements_on(card, operation):
     return int(small) + (3 << 20) // words, int(small)
 
 
-def point(card, operation, block, blocks, hardware, elements=(LARGE, SMALL)):
+def point(card, operation, block, blocks, hardware):
     words, margin, body = OPERATIONS[operation]
     shared = card.shared_memory_of_block(blocks)
-    large, small = elements
+    large, small = elements_on(card, operation)
 
     def measure(simulator):
         text = kernel_text("stream", operation=body, first=margin, beyond=margin)
@@ -138,5 +139,4 @@ def rows_by_card():
         if (block, blocks) in OCCUPANCIES:
             for column in OPERATIONS_BY_CARD:
                 operation = "triad of three arrays" if column == "triad" and card.name in TRIAD_OF_THREE_ARRAYS else column
-                elements = elements_on(card, operation)
-                yield card.row(point(card, operation, block, blocks, float(row[column]), elements), row["source"])
+                yield card.row(point(card, operation, block, blocks, float(row[column])), row["source"])
