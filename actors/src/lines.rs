@@ -1,6 +1,7 @@
 //! A range of device addresses as requests for lines.
 
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, Scope, sectors_of, words_within};
+use balar_protocol::residency::Residency;
 use balar_protocol::translation::Aperture;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +63,7 @@ impl LineRange {
             scope: Scope::Weak,
             aperture: Aperture::Device,
             is_far: false,
+            residency: Residency::default(),
         })
     }
 }

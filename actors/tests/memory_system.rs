@@ -6,6 +6,7 @@ use balar_actors::engine::{
 };
 use balar_actors::gpu::{crossbar, hbm_stack, l2_slice};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, Scope, words_of};
+use balar_protocol::residency::Residency;
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
@@ -61,6 +62,7 @@ impl Requester {
             scope: Scope::Weak,
             aperture: Aperture::Device,
             is_far: false,
+            residency: Residency::default(),
         };
         self.issued += 1;
         self.sent_at.push(at);

@@ -51,6 +51,7 @@ pub(crate) fn kernel_launch() -> KernelLaunch {
         queue: 0,
         priority: 0,
         grid_workspace: 0,
+        l2_policy: None,
         detail: Default::default(),
         is_profiled: false,
         range: None,

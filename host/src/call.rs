@@ -323,6 +323,8 @@ pub enum Call {
         /// Which.
         limit: Limit,
     },
+    /// `cudaCtxResetPersistingL2Cache`: no line of the L2 is persisting any more.
+    ResetPersistingL2,
     /// `cudaDeviceEnablePeerAccess` and `cudaDeviceDisablePeerAccess`: whether the current device may access `peer`'s memory.
     PeerAccess {
         /// The other device.
@@ -402,6 +404,8 @@ pub enum Limit {
     Heap,
     /// `cudaLimitDevRuntimePendingLaunchCount`: launches of kernels that wait; not bytes but their number.
     PendingLaunches,
+    /// `cudaLimitPersistingL2CacheSize`: the part of the L2 that is set aside for persisting lines.
+    PersistingL2,
 }
 
 impl Call {

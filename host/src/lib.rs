@@ -19,6 +19,8 @@ pub mod trace;
 pub mod tunnel;
 
 pub use balar_protocol::cluster::{MAXIMUM_CLUSTER, PORTABLE_CLUSTER};
+pub use balar_protocol::limits::{most_access_policy_window, most_persisting_l2};
+pub use balar_protocol::residency::{AccessPolicyWindow, AccessProperty};
 pub use balar_protocol::statistics::Verification;
 pub use balar_protocol::tensor_map;
 pub use balar_protocol::texture::{AddressMode, ChannelKind};

@@ -3,6 +3,7 @@
 use crate::context::ContextId;
 use crate::detail::Detail;
 use crate::ranges::RangePath;
+use crate::residency::L2Policy;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
@@ -129,6 +130,8 @@ pub struct KernelLaunch {
     pub priority: i32,
     /// Of a cooperative launch, whose CTAs all run at once: the device address of its grid workspace. 0 of any other.
     pub grid_workspace: u64,
+    /// How long its lines are to stay in the L2, where a program of the GPU has said so; `None` where no program has said anything.
+    pub l2_policy: Option<L2Policy>,
     /// How closely it is simulated.
     pub detail: Detail,
     /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.

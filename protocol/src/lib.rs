@@ -32,6 +32,7 @@ pub mod ports;
 pub mod prefetch;
 pub mod quantity;
 pub mod ranges;
+pub mod residency;
 pub mod sm;
 pub mod statistics;
 pub mod time;

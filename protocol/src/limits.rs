@@ -1,5 +1,6 @@
 //! What launches can ask for, on every GPU of compute capability 6.0 and later.
 
+use crate::residency::L2Policy;
 use crate::sm::{CtaNeeds, SmResources};
 
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
@@ -36,6 +37,18 @@ pub const fn shared_unit(compute_capability: (u32, u32)) -> u32 {
 /// Shared memory that the system takes of each block, bytes (CUDA C++ Programming Guide, "Shared Memory" of 8.x and 9.0).
 pub const fn shared_reserved(compute_capability: (u32, u32)) -> u32 {
     if compute_capability.0 >= 8 { 1024 } else { 0 }
+}
+
+/// The most of the L2 that can be set aside for persisting lines, bytes (`persistingL2CacheMaxSize`): 30 of 40 MiB on an A100 40GB, as
+/// NVIDIA's forum shows it ("What is the difference: cudaLimitPersistingL2CacheSize, ..."). Other GPUs are taken to have the same share,
+/// 12 sixteenths.
+pub const fn most_persisting_l2(compute_capability: (u32, u32), l2_bytes: u64) -> u64 {
+    if compute_capability.0 >= 8 { l2_bytes / L2Policy::PARTS as u64 * 12 } else { 0 }
+}
+
+/// The largest window of an access policy, bytes (`accessPolicyMaxWindowSize`; 128 MiB less a page of 4 KiB on an A100, ibid.).
+pub const fn most_access_policy_window(compute_capability: (u32, u32)) -> u64 {
+    if compute_capability.0 >= 8 { (128 << 20) - (4 << 10) } else { 0 }
 }
 
 /// Registers that a block takes: whole warps, as many on each register file of an SM.

@@ -19,6 +19,7 @@
 //! is out of date.
 
 use crate::ports::Side;
+use crate::residency::Residency;
 use crate::time::SimTime;
 use crate::translation::Aperture;
 use serde::{Deserialize, Serialize};
@@ -150,6 +151,8 @@ pub struct MemoryRequest {
     pub aperture: Aperture,
     /// The line belongs to a slice of another partition of the L2 than the slice that the request goes to.
     pub is_far: bool,
+    /// How long the line is to stay in the L2.
+    pub residency: Residency,
 }
 
 /// Who supplied the sectors of a load.

@@ -235,6 +235,7 @@ pub fn launch(kernel: &str, grid: [u32; 2], block: [u32; 2], arguments: &[Argume
             cooperative: false,
             cluster: None,
             non_portable_cluster: false,
+            access_policy: None,
         })
     })
 }

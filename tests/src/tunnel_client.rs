@@ -181,6 +181,7 @@ impl Program {
             cooperative: false,
             cluster: None,
             non_portable_cluster: false,
+            access_policy: None,
         }))?;
         let sum = self.download(pointers[2], a.len())?;
         if sum == values(3.0) { Ok(()) } else { Err("the sum is wrong".into()) }

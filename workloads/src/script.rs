@@ -515,6 +515,7 @@ impl ScriptedProgram {
                     cooperative: shape.cooperative,
                     cluster: None,
                     non_portable_cluster: false,
+                    access_policy: None,
                 });
                 (call, Pending::Nothing)
             }

@@ -165,6 +165,7 @@ mod tests {
             queue: 0,
             priority: 0,
             grid_workspace: 0,
+            l2_policy: None,
             detail: Default::default(),
             is_profiled: false,
             range: None,

@@ -71,6 +71,7 @@ pub(super) fn launch(stream: u32) -> Call {
         cooperative: false,
         cluster: None,
         non_portable_cluster: false,
+        access_policy: None,
     })
 }
 

@@ -83,6 +83,7 @@ fn launch(kernel: &str, stream: u32, threads: u32) -> Step {
         cooperative: false,
         cluster: None,
         non_portable_cluster: false,
+        access_policy: None,
     }))
 }
 
@@ -491,6 +492,7 @@ fn a_cooperative_launch_has_a_workspace_and_must_fit() {
             cooperative: true,
             cluster: None,
             non_portable_cluster: false,
+            access_policy: None,
         }))
     };
     // 512 threads of 32 registers: four CTAs an SM by threads and by registers, 80 SMs.

@@ -1,7 +1,7 @@
 //! Attributes of devices, by number: `cudaDeviceAttr` and `CUdevice_attribute`, which has the same numbers. `cudaDeviceGetAttribute`,
 //! `cuDeviceGetAttribute` and `cudaDeviceProp` all take their values from the table of this file.
 
-use balar_host::DeviceDescription;
+use balar_host::{DeviceDescription, most_access_policy_window, most_persisting_l2};
 
 /// Shared memory that a block has without asking for more, bytes (CUDA C++ Programming Guide, table of compute capabilities).
 const SHARED_BYTES_OF_BLOCK: u32 = 48 << 10;
@@ -165,8 +165,8 @@ attributes! {
         PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100, "PageableMemoryAccessUsesHostPageTables": 0;
         DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = 101, "DirectManagedMemAccessFromHost": 0;
         MAX_BLOCKS_PER_MULTIPROCESSOR = 106, "MaxBlocksPerMultiprocessor": device.sm_ctas;
-        MAX_PERSISTING_L2_CACHE_SIZE = 108, "MaxPersistingL2CacheSize": 0;
-        MAX_ACCESS_POLICY_WINDOW_SIZE = 109, "MaxAccessPolicyWindowSize": 0;
+        MAX_PERSISTING_L2_CACHE_SIZE = 108, "MaxPersistingL2CacheSize": most_persisting_l2(device.compute_capability, device.l2_bytes);
+        MAX_ACCESS_POLICY_WINDOW_SIZE = 109, "MaxAccessPolicyWindowSize": most_access_policy_window(device.compute_capability);
         RESERVED_SHARED_MEMORY_PER_BLOCK = 111, "ReservedSharedMemoryPerBlock": device.sm().shared_reserved;
         SPARSE_CUDA_ARRAY_SUPPORTED = 112, "SparseCudaArraySupported": 0;
         HOST_REGISTER_READ_ONLY_SUPPORTED = 113, "HostRegisterReadOnlySupported": 0;

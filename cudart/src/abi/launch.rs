@@ -18,6 +18,8 @@ pub struct LaunchAttribute {
 
 /// Values of [`LaunchAttribute::kind`]: those that are more than hints.
 pub mod attribute {
+    /// A window of memory whose accesses have a property in the L2.
+    pub const ACCESS_POLICY_WINDOW: u32 = 1;
     /// All blocks run at once.
     pub const COOPERATIVE: u32 = 2;
     /// Blocks of a cluster, by extent.

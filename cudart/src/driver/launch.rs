@@ -43,6 +43,7 @@ driver_api! {
             stream,
             cooperative: false,
             cluster: None,
+            access_policy: None,
         };
         // SAFETY: CUDA's contract.
         unsafe { start(function, configuration, arguments, extra) }
@@ -68,6 +69,7 @@ driver_api! {
             stream,
             cooperative: true,
             cluster: None,
+            access_policy: None,
         };
         // SAFETY: CUDA's contract.
         unsafe { start(function, configuration, arguments, std::ptr::null()) }
@@ -82,6 +84,7 @@ driver_api! {
                 stream: StreamHandle(launch.stream as u64),
                 cooperative: true,
                 cluster: None,
+                access_policy: None,
             };
             // SAFETY: CUDA's contract.
             unsafe { start(launch.function as u64, configuration, launch.arguments.cast(), std::ptr::null())? };

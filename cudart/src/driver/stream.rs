@@ -120,7 +120,7 @@ driver_api! {
     }
 
     context fn cuCtxResetPersistingL2Cache() {
-        description::description().map(|_| ())
+        device::reset_persisting_l2()
     }
 
     stream fn cuStreamGetCtx(stream: StreamHandle, place: Out<u64>) {

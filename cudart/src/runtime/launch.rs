@@ -42,7 +42,8 @@ unsafe fn launch_on_devices(launches: &[LaunchParameters]) -> Result<(), CudaErr
         let LaunchParameters { function, grid, block, arguments, shared_bytes, stream } = *launch;
         let device = stream::resolve(stream)?.device;
         thread::with(|thread| thread.device.set(device));
-        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true, cluster: None };
+        let configuration =
+            Configuration { grid, block, shared_bytes, stream, cooperative: true, cluster: None, access_policy: None };
         // SAFETY: the caller's promise.
         outcome = outcome.and_then(|()| unsafe { launch_named(function, configuration, arguments) });
     }
@@ -59,7 +60,7 @@ runtime_api! {
         shared_bytes: usize,
         stream: StreamHandle,
     ) {
-        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: false, cluster: None };
+        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: false, cluster: None, access_policy: None };
         // SAFETY: CUDA's contract.
         unsafe { launch_named(function, configuration, arguments) }
     }
@@ -72,7 +73,7 @@ runtime_api! {
         shared_bytes: usize,
         stream: StreamHandle,
     ) {
-        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: false, cluster: None };
+        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: false, cluster: None, access_policy: None };
         // SAFETY: CUDA's contract.
         unsafe { launch_named(kernel, configuration, arguments) }
     }
@@ -85,7 +86,7 @@ runtime_api! {
         shared_bytes: usize,
         stream: StreamHandle,
     ) {
-        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true, cluster: None };
+        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true, cluster: None, access_policy: None };
         // SAFETY: CUDA's contract.
         unsafe { launch_named(function, configuration, arguments) }
     }

@@ -100,6 +100,6 @@ runtime_api! {
     }
 
     fn cudaCtxResetPersistingL2Cache() {
-        description::description().map(|_| ())
+        device::reset_persisting_l2()
     }
 }

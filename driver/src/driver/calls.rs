@@ -131,11 +131,17 @@ impl Driver {
             Call::SetLimit { limit, bytes } => {
                 let DriverState { processes, memory, .. } = &mut self.state;
                 self.code.limits_change();
-                processes.context(context).set_limit(context, limit, bytes, memory, &mut self.effects)?;
+                let gpu = &self.gpus[context.gpu()];
+                processes.context(context).set_limit((context, gpu), limit, bytes, memory, &mut self.effects)?;
                 NOTHING
             }
             Call::GetLimit { limit } => {
-                Ok(Outcome::Returns(CallResult::Size(self.state.processes.context(context).limit(limit))))
+                let gpu = &self.gpus[context.gpu()];
+                Ok(Outcome::Returns(CallResult::Size(self.state.processes.context(context).limit(limit, gpu))))
+            }
+            Call::ResetPersistingL2 => {
+                self.state.launches.residency.reset(context.gpu());
+                NOTHING
             }
             Call::PeerAccess { peer, enabled } => {
                 let gpus = self.gpus.len();

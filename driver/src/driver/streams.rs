@@ -102,7 +102,8 @@ impl Driver {
             cluster,
             non_portable_cluster,
         };
-        let asked = AskedLaunch { context, function: &function, request, priority: own.streams.priority(key) };
+        let (priority, window) = (own.streams.priority(key), launch.access_policy);
+        let asked = AskedLaunch { context, function: &function, request, priority, window };
         let needs = LaunchNeeds { code, own, memory, gpu: &gpus[context.gpu()], detail, effects };
         launches.launch(asked, needs)
     }

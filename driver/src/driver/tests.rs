@@ -42,6 +42,7 @@ fn launch(stream: u32) -> Call {
         cooperative: false,
         cluster: None,
         non_portable_cluster: false,
+        access_policy: None,
     })
 }
 

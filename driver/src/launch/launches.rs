@@ -2,6 +2,7 @@
 
 use super::clusters::check_clusters;
 use super::loaded_code::LoadedCode;
+use super::residency::L2Residency;
 use super::stacks::LargerStacks;
 use super::validation::{LaunchRequest, check_cooperative, check_fits, validate};
 use crate::code::tables::KernelInfo;
@@ -12,6 +13,7 @@ use crate::outcome::{Failure, invalid};
 use crate::process::Process;
 use balar_host::call::{BUILT_IN_MODULE, Function};
 use balar_protocol::cuda::LaunchId;
+use balar_protocol::residency::AccessPolicyWindow;
 use balar_protocol::{ContextId, DetailChoice, GpuDescription};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,6 +27,8 @@ const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 pub(crate) struct Launches {
     next: u32,
     pub larger_stacks: LargerStacks,
+    /// What their programs have said about the L2s.
+    pub residency: L2Residency,
 }
 
 /// A launch that a program asks for in a context.
@@ -34,6 +38,8 @@ pub(crate) struct AskedLaunch<'a> {
     pub request: LaunchRequest,
     /// The priority of its stream.
     pub priority: i32,
+    /// Its window of memory whose accesses have a property.
+    pub window: Option<AccessPolicyWindow>,
 }
 
 /// The parts of the driver that launches need beside their own state.
@@ -51,7 +57,7 @@ pub(crate) struct LaunchNeeds<'a> {
 
 impl Default for Launches {
     fn default() -> Launches {
-        Launches { next: 1, larger_stacks: LargerStacks::default() }
+        Launches { next: 1, larger_stacks: LargerStacks::default(), residency: L2Residency::default() }
     }
 }
 
@@ -63,7 +69,7 @@ impl Launches {
 
     /// A checked launch.
     pub fn launch(&mut self, asked: AskedLaunch, needs: LaunchNeeds) -> Result<Work, Failure> {
-        let AskedLaunch { context, function, request, priority } = asked;
+        let AskedLaunch { context, function, request, priority, window } = asked;
         let LaunchNeeds { code, own, memory, gpu, detail, effects } = needs;
         let (cooperative, non_portable_cluster) = (request.cooperative, request.non_portable_cluster);
         let kernel = code.find_kernel(context, function, own, effects)?;
@@ -85,6 +91,7 @@ impl Launches {
             check_cooperative(&launch, gpu)?;
             launch.grid_workspace = memory.allocate_with(context, &GRID_WORKSPACE, effects)?;
         }
+        launch.l2_policy = self.residency.of_launch(context.gpu(), window, own.context(context).set_aside);
         self.next += 1;
         own.context(context).launched = true;
         Ok(Work::Kernel(Arc::new(launch)))

@@ -5,6 +5,7 @@ mod device_kernels;
 pub(crate) mod faults;
 mod launches;
 mod loaded_code;
+pub(crate) mod residency;
 mod stacks;
 pub(crate) mod validation;
 

@@ -112,6 +112,7 @@ pub(crate) fn validate(
         queue: stream,
         priority: 0,
         grid_workspace: 0,
+        l2_policy: None,
         detail: Detail::default(),
         is_profiled: false,
         range: None,

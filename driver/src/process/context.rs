@@ -1,12 +1,15 @@
 //! The state of a process's context on a GPU: its limits, its failure.
 
 use crate::effect::{Effect, Effects, MemoryChange};
+use crate::launch::residency::set_aside_parts;
 use crate::memory::Memory;
 use crate::outcome::{Failure, invalid};
 use balar_host::CudaError;
 use balar_host::call::Limit;
-use balar_protocol::ContextId;
 use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
+use balar_protocol::limits::most_persisting_l2;
+use balar_protocol::residency::L2Policy;
+use balar_protocol::{ContextId, GpuDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -64,6 +67,8 @@ pub(crate) struct Context {
     pending_launches: u64,
     /// Where they wait, once a loaded module launches kernels from kernels.
     launch_pool: Option<u64>,
+    /// The part of the L2 that is set aside for persisting lines, of [`L2Policy::PARTS`].
+    pub set_aside: u8,
 }
 
 impl Default for Context {
@@ -78,6 +83,7 @@ impl Default for Context {
             launched: false,
             pending_launches: DEFAULT_PENDING_LAUNCHES,
             launch_pool: None,
+            set_aside: 0,
         }
     }
 }
@@ -108,10 +114,10 @@ impl Context {
         self.launch_pool = Some(address);
     }
 
-    /// A program sets a limit of the context that is this one.
+    /// A program sets a limit of the context that is this one, on this GPU.
     pub fn set_limit(
         &mut self,
-        context: ContextId,
+        (context, gpu): (ContextId, &GpuDescription),
         limit: Limit,
         bytes: u64,
         memory: &mut Memory,
@@ -151,17 +157,23 @@ impl Context {
                     effects.change(MemoryChange::Heap { context, address, bytes });
                 }
             }
+            Limit::PersistingL2 if most_persisting_l2(gpu.compute_capability, gpu.l2_bytes) == 0 => {
+                let text = "the GPU's L2 has no part to set aside: GPUs of compute capability 8.0 and later have one";
+                return Err((CudaError::UnsupportedLimit, text.to_owned()));
+            }
+            Limit::PersistingL2 => self.set_aside = set_aside_parts(bytes, gpu),
         }
         Ok(())
     }
 
     /// A limit, as programs ask for it.
-    pub fn limit(&self, limit: Limit) -> u64 {
+    pub fn limit(&self, limit: Limit, gpu: &GpuDescription) -> u64 {
         match limit {
             Limit::Stack => self.stack_bytes,
             Limit::PrintQueue => self.print_bytes,
             Limit::Heap => self.heap_bytes,
             Limit::PendingLaunches => self.pending_launches,
+            Limit::PersistingL2 => gpu.l2_bytes / u64::from(L2Policy::PARTS) * u64::from(self.set_aside),
         }
     }
 

@@ -50,6 +50,7 @@ fn launch_of(name: &str, threads: u32, shared_memory_bytes: u32, parameter_bytes
         cooperative: false,
         cluster: None,
         non_portable_cluster: false,
+        access_policy: None,
     }))
 }
 

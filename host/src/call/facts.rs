@@ -69,6 +69,7 @@ macro_rules! facts {
             Call::DeviceReset => $use!("cudaDeviceReset", Free),
             Call::SetLimit { .. } => $use!("cudaDeviceSetLimit", Memory),
             Call::GetLimit { .. } => $use!("cudaDeviceGetLimit", Memory),
+            Call::ResetPersistingL2 => $use!("cudaCtxResetPersistingL2Cache", Memory),
             Call::PeerAccess { enabled, .. } => $use!(peer_name(*enabled), Memory),
             // Calls that CUDA does not have.
             Call::NotImplemented { .. } => $use!("a function that is not implemented", Memory),

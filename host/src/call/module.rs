@@ -1,5 +1,6 @@
 //! Kernels and variables of loaded code, and launches.
 
+use balar_protocol::residency::AccessPolicyWindow;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Whether the program allows clusters of the kernel of more blocks than every GPU with clusters runs.
     pub non_portable_cluster: bool,
+    /// The memory whose accesses have a property, where the launch or its stream names some.
+    pub access_policy: Option<AccessPolicyWindow>,
 }
 
 /// A kernel that a module has.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the format: of the files, the events, and the vocabulary of calls. Every change of these raises it.
-pub const FORMAT_VERSION: u32 = 12;
+pub const FORMAT_VERSION: u32 = 13;
 
 /// Name of the file in the folder of a trace.
 pub(super) const FILE: &str = "trace.txt";

@@ -5,6 +5,7 @@
 
 use super::event::Event;
 use super::header::FORMAT_VERSION;
+use crate::AccessProperty;
 use crate::call::{
     ActivityWork, AdviceChange, AllocationKind, ConditionalKind, CopyEnd, CopyPlace, IpcCall, Limit, ManagementCall,
     MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
@@ -27,6 +28,7 @@ fn schema() -> String {
         };
     }
     see![
+        AccessProperty,
         AdviceChange,
         CudaError,
         AddressMode,

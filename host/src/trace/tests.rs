@@ -208,6 +208,7 @@ fn program(window: &HostWindow) -> Program {
         cooperative: false,
         cluster: None,
         non_portable_cluster: false,
+        access_policy: None,
     };
     let download = |asynchronous| Call::copy_from_device(memory, 16, 7, 0, asynchronous);
     let bytes: Arc<[u8]> = (0..16).collect();

@@ -100,6 +100,7 @@ const PROGRAMS: &[Program] = &[
     program("occupancy", "PASS occupancy and attributes\n"),
     program("error_codes", "PASS error codes: 30 failures\n"),
     program("device_properties", "PASS device properties\n"),
+    program("l2_residency", "PASS L2 residency\n"),
     // Twice 3 (0 + ... + 1499) + 1500.
     program("large_parameters", "PASS large parameters: sum 6748500\n"),
     Program {
@@ -204,6 +205,18 @@ fn programs_for_hopper_run() {
             let outcome = run_with(program, &executable, &options, program.stdout);
             outcome.unwrap_or_else(|error| panic!("{}: {error}", program.name));
         }
+    }
+}
+
+/// The V100 of the other tests has no persisting lines.
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn a_program_keeps_data_in_the_l2() {
+    let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the compilers");
+    let program = program("l2_residency", "PASS L2 residency\n");
+    for compiler in [Compiler::Nvcc13, Compiler::Nvcc13Default, Compiler::Clang12, Compiler::Clang11] {
+        let executable = toolchain.build(compiler, program.name, &[], LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        run(&program, &executable, "rtx3070_node", program.stdout).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 

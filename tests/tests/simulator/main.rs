@@ -10,6 +10,7 @@ mod host_memory;
 mod managed_memory;
 mod own_units;
 mod queues;
+mod residency;
 mod row_counts;
 mod sm_resources;
 mod textures;

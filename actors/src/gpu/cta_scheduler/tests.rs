@@ -54,6 +54,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         queue: stream,
         priority: 0,
         grid_workspace: 0,
+        l2_policy: None,
         detail: Default::default(),
         is_profiled: false,
         range: None,

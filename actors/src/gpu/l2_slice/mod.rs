@@ -39,6 +39,7 @@ use balar_protocol::memory::{
     full_sectors, sector_count, words_of,
 };
 use balar_protocol::prefetch::prefetch;
+use balar_protocol::residency::Residency;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Bytes, Clock, Message, Payload, PortId, Protocol, SimTime};
@@ -341,6 +342,9 @@ impl L2Slice {
         out: &mut Outbox,
     ) -> Result<(), Stall> {
         let wanted = request.sectors;
+        if !request.residency.is_silent() {
+            self.sets.follow_resets(request.launch, request.residency);
+        }
         let found = self.sets.find(place, request.line);
         let (valid, pending, waiting) = match found {
             Some(index) => {
@@ -371,6 +375,9 @@ impl L2Slice {
         };
         self.count(asker, request, valid | pending);
         self.sets.touch(index, place);
+        if !request.residency.is_silent() {
+            self.sets.keep(index, place, request.residency);
+        }
         self.follow_copies(cycle, index, (asker, request), out);
         let line = self.sets.line_mut(index);
         if request.kind == MemoryKind::Store {
@@ -410,6 +417,7 @@ impl L2Slice {
                 scope: Scope::Weak,
                 aperture: Aperture::Device,
                 is_far: false,
+                residency: request.residency,
             };
             let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
             out.send(port, depart, Payload::Memory(MemoryMessage::Request(fill)));
@@ -455,7 +463,7 @@ impl L2Slice {
 
     /// Makes room for the line of a request.
     fn allocate(&mut self, cycle: u64, request: &MemoryRequest, place: Place, out: &mut Outbox) -> Result<u32, Stall> {
-        let victim = self.sets.victim(place, request.is_far).ok_or(Stall::Set)?;
+        let victim = self.sets.victim(place, request.is_far, request.residency).ok_or(Stall::Set)?;
         let line = *self.sets.line(victim);
         if line.dirty != 0 {
             if self.state.write_backs >= self.parameters.write_back_entries {
@@ -466,7 +474,7 @@ impl L2Slice {
         }
         self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
         self.forget_copies(cycle, &line, line.copied, out);
-        self.sets.install(victim, place, request.line);
+        self.sets.install(victim, place, (request.line, request.is_far));
         Ok(victim)
     }
 
@@ -505,6 +513,7 @@ impl L2Slice {
             scope: Scope::Weak,
             aperture: Aperture::Device,
             is_far: false,
+            residency: Residency::default(),
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));

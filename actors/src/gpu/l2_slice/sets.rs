@@ -2,8 +2,10 @@
 
 use crate::interleave::{BitFunction, fold};
 use crate::slab::chains::Chain;
+use balar_protocol::cuda::LaunchId;
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::prefetch::prefetch;
+use balar_protocol::residency::{AccessProperty, L2Policy, Residency};
 use serde::{Deserialize, Serialize};
 
 /// A line and its sectors, one mask bit each.
@@ -24,6 +26,10 @@ pub(super) struct Line {
     pub pending: u8,
     /// Sectors that the slice of the other partition may have copies of.
     pub copied: u8,
+    /// It belongs to the other partition.
+    is_far: bool,
+    /// How long it is to stay.
+    property: AccessProperty,
 }
 
 /// Where a line would be: its set, and the tag it has there.
@@ -55,6 +61,17 @@ pub(super) struct SetsState {
     oldest: Vec<u16>,
     /// Lines of each set with dirty sectors.
     dirty: Vec<u16>,
+    /// Lines that are streaming or persisting.
+    special: u32,
+    resets: Resets,
+}
+
+/// The last time that a program made all lines normal, as far as requests have told. It is told by a bit that changes with each time.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Resets {
+    is_odd: bool,
+    /// The first launch known after it. Launches before it may still run.
+    since: u32,
 }
 
 /// The sets of a slice.
@@ -90,6 +107,8 @@ impl Sets {
             dirty: 0,
             pending: 0,
             copied: 0,
+            is_far: false,
+            property: AccessProperty::Normal,
         };
         // The ways of a set are used first in their order.
         let order = |index: u32| {
@@ -109,6 +128,8 @@ impl Sets {
                 order: (0..count).map(order).collect(),
                 oldest: vec![0; sets as usize],
                 dirty: vec![0; sets as usize],
+                special: 0,
+                resets: Resets::default(),
             },
         }
     }
@@ -186,17 +207,92 @@ impl Sets {
         None
     }
 
-    /// The least recently used way of the set that has no fill under way. Where it is wanted for a line of the other partition, which may
+    /// The way of the set that a line takes, one without a fill under way. Where it is wanted for a line of the other partition, which may
     /// wait for this one, a way more is left for lines of this one.
     #[inline]
-    pub fn victim(&self, place: Place, is_far: bool) -> Option<u32> {
-        let victim = self.oldest_of(place, |line| line.pending == 0)?;
+    pub fn victim(&self, place: Place, is_far: bool, residency: Residency) -> Option<u32> {
+        let victim = if self.state.special == 0 {
+            self.oldest_of(place, |line| line.pending == 0)?
+        } else {
+            self.victim_by_property(place, is_far, residency)?
+        };
         if is_far {
-            let first = self.first(place);
-            let ways = &self.state.lines[first..first + self.ways as usize];
-            ways.iter().filter(|line| line.pending == 0).nth(1)?;
+            self.ways_of(place).iter().filter(|line| line.pending == 0).nth(1)?;
         }
         Some(victim)
+    }
+
+    /// An empty way, or the least recently used of those that are to go first. A persisting line takes that of another one where they have all ways that
+    /// are set aside for them. Any other line takes a streaming line's, then a normal line's, and waits for such a one. It takes a persisting
+    /// line's where it would wait for the other partition, which may wait for this one, or where there is nothing else.
+    fn victim_by_property(&self, place: Place, is_far: bool, residency: Residency) -> Option<u32> {
+        let empty = self.oldest_of(place, |line| line.address == EMPTY);
+        if empty.is_some() {
+            return empty;
+        }
+        let oldest = |property| self.oldest_of(place, |line| line.pending == 0 && line.property == property);
+        let (streaming, normal) = (AccessProperty::Streaming, AccessProperty::Normal);
+        let persisting = AccessProperty::Persisting;
+        if residency.property() == Some(persisting) {
+            let order = if self.has_room_to_persist(place, residency) {
+                [streaming, normal, persisting]
+            } else {
+                [persisting, streaming, normal]
+            };
+            return order.into_iter().find_map(oldest);
+        }
+        let free = oldest(streaming).or_else(|| oldest(normal));
+        let will_be_free = |line: &Line| line.property != persisting && (is_far || !line.is_far);
+        free.or_else(|| if self.ways_of(place).iter().any(will_be_free) { None } else { oldest(persisting) })
+    }
+
+    /// Are fewer lines of the set persisting than it has ways set aside for them?
+    fn has_room_to_persist(&self, place: Place, residency: Residency) -> bool {
+        let set_aside = self.ways * u32::from(residency.set_aside()) / u32::from(L2Policy::PARTS);
+        let persisting = self.ways_of(place).iter().filter(|line| line.property == AccessProperty::Persisting);
+        (persisting.count() as u32) < set_aside
+    }
+
+    fn ways_of(&self, place: Place) -> &[Line] {
+        let first = self.first(place);
+        &self.state.lines[first..first + self.ways as usize]
+    }
+
+    /// The line of way `index` of the set gets the property of an access to it. A line persists only within what is set aside.
+    pub fn keep(&mut self, index: u32, place: Place, residency: Residency) {
+        let Some(mut property) = residency.property() else { return };
+        let old = self.state.lines[index as usize].property;
+        if property == AccessProperty::Persisting && old != property && !self.has_room_to_persist(place, residency) {
+            property = old;
+        }
+        self.set_property(index, property);
+    }
+
+    fn set_property(&mut self, index: u32, property: AccessProperty) {
+        let old = &mut self.state.lines[index as usize].property;
+        self.state.special += u32::from(property != AccessProperty::Normal);
+        self.state.special -= u32::from(*old != AccessProperty::Normal);
+        *old = property;
+    }
+
+    /// Persisting lines are normal where a program has said so before the launch whose request comes.
+    #[inline]
+    pub fn follow_resets(&mut self, launch: u32, residency: Residency) {
+        let Resets { is_odd, since } = self.state.resets;
+        // The numbers of launches by kernels are not in the order of the launches by programs.
+        if residency.is_after_odd_resets() != is_odd && launch > since && !LaunchId(launch).is_of_device() {
+            self.state.resets = Resets { is_odd: !is_odd, since: launch };
+            self.forget_persisting();
+        }
+    }
+
+    #[cold]
+    fn forget_persisting(&mut self) {
+        for index in 0..self.state.lines.len() as u32 {
+            if self.state.lines[index as usize].property == AccessProperty::Persisting {
+                self.set_property(index, AccessProperty::Normal);
+            }
+        }
     }
 
     /// These sectors of way `index` of the set are dirty from now on.
@@ -239,21 +335,24 @@ impl Sets {
     }
 
     /// Gives way `index` of the set, which is clean, to the line at `address`, with no sector valid.
-    pub fn install(&mut self, index: u32, place: Place, address: u64) {
+    pub fn install(&mut self, index: u32, place: Place, (address, is_far): (u64, bool)) {
+        self.set_property(index, AccessProperty::Normal);
         self.state.tags[index as usize] = place.tag;
         let line = &mut self.state.lines[index as usize];
         debug_assert_eq!(line.dirty, 0, "dirty sectors go to memory before their line is replaced");
-        (line.address, line.words, line.valid, line.copied) = (address, 0, 0, 0);
+        (line.address, line.words, line.valid, line.copied, line.is_far) = (address, 0, 0, 0, is_far);
     }
 
     /// Empties every way that has no fill under way, without a word to memory.
     pub fn flush(&mut self) {
-        let SetsState { tags, lines, dirty, .. } = &mut self.state;
+        let SetsState { tags, lines, dirty, special, .. } = &mut self.state;
         let ways = self.ways as usize;
         for (index, (tag, line)) in tags.iter_mut().zip(lines).enumerate().filter(|(_, (_, line))| line.pending == 0) {
             *tag = u32::MAX;
             dirty[index / ways] -= u16::from(line.dirty != 0);
             (line.address, line.words, line.valid, line.dirty, line.copied) = (EMPTY, 0, 0, 0, 0);
+            *special -= u32::from(line.property != AccessProperty::Normal);
+            line.property = AccessProperty::Normal;
         }
     }
 
@@ -300,6 +399,7 @@ impl Sets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use balar_protocol::residency::AccessPolicyWindow;
 
     /// The lines of one slice of 24 fill its sets evenly, whatever the length of the runs that lie in it.
     #[test]
@@ -337,10 +437,79 @@ mod tests {
             let ways = place.set * WAYS..(place.set + 1) * WAYS;
             let free = ways.filter(|&way| sets.line(way).pending == 0);
             assert_eq!(
-                sets.victim(place, false),
+                sets.victim(place, false, Residency::default()),
                 free.min_by_key(|&way| (used[way as usize], way)),
                 "after {time} steps"
             );
         }
+    }
+
+    /// Requests of a launch for which half of the L2 is set aside.
+    fn residency(property: Option<AccessProperty>, is_after_odd_resets: bool) -> Residency {
+        let window = property.map(|hit| AccessPolicyWindow {
+            base: 0,
+            bytes: u64::MAX,
+            hits: AccessPolicyWindow::ALL,
+            hit,
+            miss: AccessProperty::Normal,
+        });
+        L2Policy { window, set_aside: L2Policy::PARTS / 2, is_after_odd_resets }.residency(0)
+    }
+
+    /// The way that a line of the set takes, by an access with this property.
+    fn take(sets: &mut Sets, property: Option<AccessProperty>) -> u32 {
+        let (place, residency) = (Place::default(), residency(property, false));
+        let way = sets.victim(place, false, residency).expect("no fill is under way");
+        sets.install(way, place, (128, false));
+        sets.touch(way, place);
+        sets.keep(way, place, residency);
+        way
+    }
+
+    /// Of four ways, persisting lines keep two. Streaming lines go first, in their order.
+    #[test]
+    fn properties_choose_the_victim() {
+        use AccessProperty::{Normal, Persisting, Streaming};
+        let mut sets = Sets::new(1, 4, (1, 1), None);
+        let order = [
+            Some(Persisting),
+            None,
+            Some(Streaming),
+            Some(Persisting),
+            None,
+            Some(Normal),
+            Some(Persisting),
+            Some(Persisting),
+            None,
+        ];
+        let ways = order.map(|property| take(&mut sets, property));
+        // 0 and 3 persist; the streaming 2 goes before the normal 1, which is older; the third persisting line takes 0, the fourth 3.
+        assert_eq!(ways, [0, 1, 2, 3, 2, 1, 0, 3, 2]);
+        // Where the others have fills under way, a normal line waits for them; if all of these are of the other partition, it does not.
+        for way in [1, 2] {
+            sets.line_mut(way).pending = 1;
+        }
+        let victim = |sets: &Sets, is_far| sets.victim(Place::default(), is_far, residency(None, false));
+        assert_eq!((victim(&sets, false), victim(&sets, true)), (None, None));
+        for way in [1, 2] {
+            sets.line_mut(way).is_far = true;
+        }
+        assert_eq!((victim(&sets, false), victim(&sets, true)), (Some(0), None));
+    }
+
+    #[test]
+    fn launches_before_the_reset_do_not_undo_it() {
+        let mut sets = Sets::new(1, 4, (1, 1), None);
+        for _ in 0..2 {
+            take(&mut sets, Some(AccessProperty::Persisting));
+        }
+        let odd = residency(None, true);
+        sets.follow_resets(5, odd);
+        assert_eq!((sets.state.special, sets.state.resets.is_odd), (0, true));
+        sets.follow_resets(4, residency(None, false));
+        sets.follow_resets(LaunchId::of_device(0, 1).0, residency(None, false));
+        assert!(sets.state.resets.is_odd);
+        sets.follow_resets(6, residency(None, false));
+        assert!(!sets.state.resets.is_odd);
     }
 }

@@ -64,6 +64,10 @@ impl<P: Profile> Sm<P> {
             // The L1 has what shared memory leaves. Lines that are on their way for a CTA that has ended come to the L1 as it is then.
             self.state.pipe.resize_l1(self.specification.unified_memory.saturating_sub(u64::from(carve_out)));
         }
+        if let Some(policy) = launch.l2_policy {
+            let State { pipe, warps, .. } = &mut self.state;
+            pipe.follow_policy(launch.id, policy, |other| warps.ctas_of(other).next().is_some());
+        }
         if !self.state.warps.profile.knows(launch.code.id()) {
             self.profile_code((launch.code.id(), &program));
         }

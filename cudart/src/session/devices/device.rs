@@ -42,7 +42,7 @@ pub struct DeviceSettings {
 }
 
 /// Limits of features that the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with their first values.
-const KEPT_LIMITS: [(c_int, usize); 3] = [(3, 2), (5, 64), (6, 0)];
+const KEPT_LIMITS: [(c_int, usize); 2] = [(3, 2), (5, 64)];
 
 /// `CU_LIMIT_SHMEM_SIZE`, `CU_LIMIT_CIG_ENABLED` and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
 const SHARED_MEMORY_LIMIT: c_int = 7;
@@ -128,6 +128,7 @@ fn simulated_limit(number: c_int) -> Option<Limit> {
         1 => Some(Limit::PrintQueue),
         2 => Some(Limit::Heap),
         4 => Some(Limit::PendingLaunches),
+        6 => Some(Limit::PersistingL2),
         _ => None,
     }
 }
@@ -158,6 +159,11 @@ pub fn limit(number: c_int) -> Result<usize, CudaError> {
     let index = kept_limit(number)?;
     description::description()?;
     Ok(settings().kept[index].unwrap_or(KEPT_LIMITS[index].1))
+}
+
+/// No line of the L2 is persisting any more.
+pub fn reset_persisting_l2() -> Result<(), CudaError> {
+    connection::done(&Call::ResetPersistingL2)
 }
 
 /// A limit of the current device that the driver knows: also limits of contexts that are shared with graphics, which do not exist here.

@@ -1,19 +1,16 @@
 //! Nodes that launch kernels.
 
 use crate::abi::graph::KernelNodeParams;
+use crate::abi::launch::attribute::{ACCESS_POLICY_WINDOW, CLUSTER, COOPERATIVE};
 use crate::session::code::{self, launch_parameters, registry};
 use crate::session::graph::node::{KernelWork, Work};
 use crate::session::graph::store::with_node;
+use crate::session::order::access_policy;
 use balar_host::CudaError;
 use balar_host::call::Launch;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
-
-/// `cudaLaunchAttributeCooperative`.
-const COOPERATIVE: u32 = 2;
-/// `cudaLaunchAttributeClusterDimension`.
-const CLUSTER: u32 = 4;
 
 /// A launch as the program says it.
 ///
@@ -42,6 +39,7 @@ pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> 
             cooperative: false,
             cluster: kernel.clusters.of_launch(None),
             non_portable_cluster: kernel.clusters.non_portable,
+            access_policy: None,
         },
         attributes: BTreeMap::new(),
         shown: Vec::new(),
@@ -84,6 +82,7 @@ pub fn replace(old: &Work, new: Work) -> Result<Work, CudaError> {
             new.attributes.clone_from(&old.attributes);
             new.launch.cooperative = old.launch.cooperative;
             new.launch.cluster = old.launch.cluster;
+            new.launch.access_policy = old.launch.access_policy;
             Ok(Work::Kernel(new))
         }
         _ => Err(CudaError::InvalidValue),
@@ -114,6 +113,9 @@ pub fn attribute(node: u64, attribute: u32) -> Result<[u64; 8], CudaError> {
         Work::Kernel(kernel) if attribute == COOPERATIVE => {
             Ok([u64::from(kernel.launch.cooperative), 0, 0, 0, 0, 0, 0, 0])
         }
+        Work::Kernel(kernel) if attribute == ACCESS_POLICY_WINDOW => {
+            Ok(access_policy::value_of(kernel.launch.access_policy))
+        }
         Work::Kernel(kernel) => Ok(kernel.attributes.get(&attribute).copied().unwrap_or_default()),
         _ => Err(CudaError::InvalidValue),
     })
@@ -127,6 +129,9 @@ pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), C
         if attribute == COOPERATIVE {
             kernel.launch.cooperative = value[0] as u32 != 0;
         }
+        if attribute == ACCESS_POLICY_WINDOW {
+            kernel.launch.access_policy = access_policy::window_of(&value, kernel.device)?;
+        }
         if attribute == CLUSTER {
             let [first, second, ..] = value;
             kernel.launch.cluster = Some([first as u32, (first >> 32) as u32, second as u32]);
@@ -138,14 +143,15 @@ pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), C
 
 /// Gives a kernel node the attributes of another one.
 pub fn copy_attributes(destination: u64, source: u64) -> Result<(), CudaError> {
-    let (attributes, cooperative, cluster) = with_node(source, |node| match &node.work {
-        Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.cooperative, kernel.launch.cluster)),
-        _ => Err(CudaError::InvalidValue),
-    })?;
+    let (attributes, Launch { cooperative, cluster, access_policy, .. }) =
+        with_node(source, |node| match &node.work {
+            Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.clone())),
+            _ => Err(CudaError::InvalidValue),
+        })?;
     with_node(destination, |node| {
         let Work::Kernel(kernel) = &mut node.work else { return Err(CudaError::InvalidValue) };
         kernel.attributes = attributes;
-        (kernel.launch.cooperative, kernel.launch.cluster) = (cooperative, cluster);
+        kernel.launch = Launch { cooperative, cluster, access_policy, ..kernel.launch.clone() };
         Ok(())
     })
 }

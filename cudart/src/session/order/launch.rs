@@ -2,10 +2,10 @@
 
 use crate::abi::arguments::Dim3;
 use crate::abi::launch::{LaunchConfiguration, attribute};
-use crate::abi::stream::StreamHandle;
+use crate::abi::stream::{AttributeValue, StreamHandle};
 use crate::session::code::LoadedKernel;
-use crate::session::order::enqueue;
 use crate::session::order::operation::Operation;
+use crate::session::order::{access_policy, enqueue, stream};
 use crate::session::state::events;
 use balar_host::call::Launch;
 use balar_host::{Call, CudaError};
@@ -25,11 +25,17 @@ pub struct Configuration {
     pub cooperative: bool,
     /// Blocks of a cluster, where the launch says so.
     pub cluster: Option<[u32; 3]>,
+    /// The window of memory whose accesses have a property; `None`: that of the stream.
+    pub access_policy: Option<AttributeValue>,
 }
 
 /// Launches a kernel with its packed parameters.
 pub fn launch(kernel: &LoadedKernel, configuration: Configuration, parameters: Vec<u8>) -> Result<(), CudaError> {
-    let Configuration { grid, block, shared_bytes, stream, cooperative, cluster } = configuration;
+    let Configuration { grid, block, shared_bytes, stream, cooperative, cluster, access_policy } = configuration;
+    let access_policy = match access_policy {
+        Some(value) => access_policy::window_of(&value, kernel.device)?,
+        None => stream::access_policy(&stream::resolve(stream)?)?,
+    };
     let call = Call::Launch(Launch {
         function: kernel.function(),
         grid: grid.into(),
@@ -40,15 +46,17 @@ pub fn launch(kernel: &LoadedKernel, configuration: Configuration, parameters: V
         cooperative,
         cluster: kernel.clusters.of_launch(cluster),
         non_portable_cluster: kernel.clusters.non_portable,
+        access_policy,
     });
     enqueue::enqueue_on(kernel.device, stream, Operation::Call(call), true).map(|_| ())
 }
 
 /// The launch that a configuration and its attributes ask for, and the simulator's numbers of events to record after it.
 pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u32>), CudaError> {
-    let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
+    let (mut cooperative, mut cluster, mut access_policy, mut events) = (false, None, None, Vec::new());
     for attribute in asked.attributes.array(asked.attribute_count as usize)? {
         match attribute.kind {
+            attribute::ACCESS_POLICY_WINDOW => access_policy = Some(attribute.value),
             attribute::COOPERATIVE => cooperative = attribute.word(0) != 0,
             attribute::CLUSTER => {
                 let extents = [0, 1, 2].map(|index| attribute.word(index));
@@ -66,7 +74,7 @@ pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, V
         }
     }
     let LaunchConfiguration { grid, block, shared_bytes, stream, .. } = *asked;
-    Ok((Configuration { grid, block, shared_bytes, stream, cooperative, cluster }, events))
+    Ok((Configuration { grid, block, shared_bytes, stream, cooperative, cluster, access_policy }, events))
 }
 
 /// Records the events that a launch has asked for.

@@ -1,5 +1,6 @@
 //! The order of streams: streams and events, work that is put into a stream at once, and work that goes into a graph instead.
 
+pub mod access_policy;
 pub mod batch;
 pub mod capture;
 pub mod copying;

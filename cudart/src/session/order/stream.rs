@@ -5,11 +5,11 @@ use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::session::addresses::ranges;
 use crate::session::connection::{self, callbacks, description};
 use crate::session::graph;
-use crate::session::order::capture;
+use crate::session::order::{access_policy, capture};
 use crate::session::state::events::EVENTS;
 use crate::session::state::streams::{STREAMS, Stream};
 use crate::session::state::{captures, thread};
-use balar_host::{Call, CallResult, CudaError};
+use balar_host::{AccessPolicyWindow, Call, CallResult, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -189,8 +189,19 @@ pub fn get_attribute(stream: &Stream, attribute: u32) -> Result<AttributeValue, 
 pub fn set_attribute(stream: &Stream, attribute: u32, value: AttributeValue) -> Result<(), CudaError> {
     // Refuses attributes that streams do not have.
     get_attribute(stream, attribute)?;
+    if attribute == attribute::ACCESS_POLICY_WINDOW {
+        access_policy::window_of(&value, stream.device)?;
+    }
     attributes().entry((stream.device, stream.number)).or_default().insert(attribute, value);
     Ok(())
+}
+
+/// The window of memory whose accesses by the stream's kernels have a property.
+pub fn access_policy(stream: &Stream) -> Result<Option<AccessPolicyWindow>, CudaError> {
+    let set = attributes()
+        .get(&(stream.device, stream.number))
+        .and_then(|set| set.get(&attribute::ACCESS_POLICY_WINDOW).copied());
+    set.map_or(Ok(None), |value| access_policy::window_of(&value, stream.device))
 }
 
 /// Who may use managed memory (`cudaStreamAttachMemAsync`): changes nothing, since devices that move pages on demand let everyone use

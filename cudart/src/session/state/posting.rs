@@ -213,6 +213,7 @@ mod tests {
             cooperative: false,
             cluster: None,
             non_portable_cluster: false,
+            access_policy: None,
         };
         change(&mut launch);
         Call::Launch(launch)

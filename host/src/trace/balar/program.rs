@@ -152,6 +152,7 @@ impl BalarReplay {
             cooperative: false,
             cluster: None,
             non_portable_cluster: false,
+            access_policy: None,
         }))
     }
 

@@ -6,7 +6,9 @@ use super::waiting::Waiting;
 use super::way_out::{Behind, WayOut};
 use crate::gpu::sm::parameters::SmParameters;
 use crate::gpu::tlb::{IDENTITY_BITS, identity};
+use balar_protocol::cuda::LaunchId;
 use balar_protocol::memory::MemoryRequest;
+use balar_protocol::residency::{L2Policy, Residency};
 use balar_protocol::translation::{Translation, TranslationMessage};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,8 @@ pub struct Below {
     last: u64,
     /// A warp waits for stores that wait for the GMMU.
     drain_follows: bool,
+    /// What the L2 is to be told about the accesses of launches; most say nothing.
+    policies: Vec<(u32, L2Policy)>,
 }
 
 impl Below {
@@ -42,11 +46,30 @@ impl Below {
             way_out: WayOut::new(crossbar_places),
             last: 0,
             drain_follows: false,
+            policies: Vec::new(),
         }
     }
 
+    /// Requests of the launch follow this policy from now on; policies of launches that are not here are forgotten.
+    pub fn follow_policy(&mut self, launch: LaunchId, policy: L2Policy, mut is_here: impl FnMut(LaunchId) -> bool) {
+        if self.policies.iter().all(|&(known, _)| known != launch.0) {
+            self.policies.retain(|&(known, _)| is_here(LaunchId(known)));
+            self.policies.push((launch.0, policy));
+        }
+    }
+
+    /// What a request of the launch says about the residency of its line.
+    #[cold]
+    fn residency(&self, launch: u32, line: u64) -> Residency {
+        let policy = self.policies.iter().find(|&&(known, _)| known == launch);
+        policy.map_or(Residency::default(), |(_, policy)| policy.residency(line))
+    }
+
     /// A request leaves the SM now, or after those that left before and when its page is known.
-    pub fn send(&mut self, request: MemoryRequest, now: &mut Moment) {
+    pub fn send(&mut self, mut request: MemoryRequest, now: &mut Moment) {
+        if !self.policies.is_empty() {
+            request.residency = self.residency(request.launch, request.line);
+        }
         now.cycle = now.cycle.max(self.free);
         self.free = now.cycle + 1;
         now.counters.tlb_lookups += 1;

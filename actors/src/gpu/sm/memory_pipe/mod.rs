@@ -24,6 +24,7 @@ use balar_protocol::cuda::LaunchId;
 use balar_protocol::memory::{
     Credits, MemoryKind, MemoryRequest, MemoryResponse, Scope, ServedBy, full_sectors, sector_count,
 };
+use balar_protocol::residency::{L2Policy, Residency};
 use balar_protocol::statistics::CtaCounters;
 use balar_protocol::translation::Aperture;
 use below::Below;
@@ -272,6 +273,12 @@ impl MemoryPipe {
     #[inline]
     pub fn next_key(&self) -> u32 {
         self.outstanding.trackers.next_key()
+    }
+
+    /// Requests of the launch follow this policy from now on. `is_here`: whether a launch has CTAs on the SM; policies of others are
+    /// forgotten.
+    pub fn follow_policy(&mut self, launch: LaunchId, policy: L2Policy, is_here: impl FnMut(LaunchId) -> bool) {
+        self.below.follow_policy(launch, policy, is_here);
     }
 
     /// Whose access is under a key.
@@ -717,6 +724,7 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         scope: Scope::Weak,
         aperture: Aperture::Device,
         is_far: false,
+        residency: Residency::default(),
     }
 }
 
@@ -737,6 +745,7 @@ fn write_request(line: &LineAccess, (id, launch): (u32, u32), kind: MemoryKind) 
         scope: Scope::Weak,
         aperture: Aperture::Device,
         is_far: false,
+        residency: Residency::default(),
     }
 }
 

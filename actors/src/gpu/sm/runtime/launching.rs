@@ -14,6 +14,7 @@ use balar_isa::program::{LANES, lanes};
 use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
 use balar_protocol::device_launch::{DeviceKernel, DeviceOperation, DeviceStream, LaunchOrigin};
 use balar_protocol::limits::extents_are_legal;
+use balar_protocol::residency::L2Policy;
 use std::sync::Arc;
 
 /// Kernels that can stand between a kernel and the host (CUDA C++ Programming Guide, "Nesting Depth": 24).
@@ -230,6 +231,8 @@ fn launch<L: OwnWrites>(
         queue: 0,
         priority: parent.priority,
         grid_workspace: 0,
+        // The window is that of the parent alone.
+        l2_policy: parent.l2_policy.map(|policy| L2Policy { window: None, ..policy }),
         detail: parent.detail,
         is_profiled: parent.is_profiled,
         range: parent.range.clone(),

@@ -34,6 +34,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         queue: 0,
         priority: 0,
         grid_workspace: 0,
+        l2_policy: None,
         detail: Default::default(),
         is_profiled: false,
         range: None,
