@@ -94,13 +94,13 @@ TRIAD_OF_THREE_ARRAYS = {"A100 40GB", "H100 PCIe"}
 
 
 def elements_on(card, operation):
-    """Elements of two launches. The first launch of an operation that stores is so large that the L2 is full of
-    lines to write back when it ends. Stores alone fill it as fast as they are ahead of DRAM: three times the L2 is enough for the A100 and
-    the H100 PCIe, and too little for the GH200, whose simulated bandwidth is more than its DRAM has."""
+    """Elements of two launches. The first launch of an operation that stores is so large that the L2 is full of lines to write back when it
+    ends. Stores alone fill it as fast as they are ahead of DRAM: six times the L2 is enough for all cards, three times is too little for a
+    GH200."""
     if operation == "read":
         return LARGE, SMALL
     words = OPERATIONS[operation][0]
-    small = card.l2 * (1 << 20) // 8 * (3 if operation == "init" else 5 / 4) // words
+    small = card.l2 * (1 << 20) // 8 * (6 if operation == "init" else 5 / 4) // words
     return int(small) + (3 << 20) // words, int(small)
 
 

@@ -50,7 +50,7 @@ pub struct RooflineOptions {
     /// Each working set is so many times the one before
     #[arg(long, value_name = "FACTOR", default_value = "1.2", value_parser = growth)]
     pub growth: f64,
-    /// The largest working set [default: sixteen times the L2, 32 MiB at least]
+    /// The largest working set [default: 16 times the L2 up to 96 MiB, but 4 times the L2 and 32 MiB at least]
     #[arg(long, value_name = "BYTES", value_parser = largest)]
     pub largest: Option<Bytes>,
     /// Blocks of the toolkit's kernels

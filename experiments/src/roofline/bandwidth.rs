@@ -64,14 +64,18 @@ const CHUNK: u64 = 1 << 10;
 const BYTES_OF_SM: (u64, u64) = (1200 << 10, 256 << 10);
 /// No L1 is larger.
 const LARGEST_L1: u64 = 256 << 10;
-/// Working sets beyond so many times the L2 show device memory alone; for a small L2, this many bytes at least.
-const BEYOND_L2: (u64, u64) = (16, 32 << 20);
+/// Working sets beyond so many times the L2 show device memory alone: as many as leave enough sets for a plateau, and more where that costs
+/// little.
+const BEYOND_L2: (u64, u64) = (4, 16);
+/// For a small L2, so many bytes at least; beyond so many, no more than are needed.
+const BEYOND_BYTES: (u64, u64) = (32 << 20, 96 << 20);
 
 /// The largest working set: the requested one, or one beyond the L2.
 fn largest(machine: &Machine<'_>, settings: &Settings) -> u64 {
-    settings
-        .largest
-        .unwrap_or_else(|| (machine.gpu.l2_bytes * BEYOND_L2.0).max(BEYOND_L2.1).min(machine.gpu.memory_bytes / 4))
+    settings.largest.unwrap_or_else(|| {
+        let [needed, more] = [BEYOND_L2.0, BEYOND_L2.1].map(|times| times * machine.gpu.l2_bytes);
+        more.min(BEYOND_BYTES.1).max(needed).max(BEYOND_BYTES.0).min(machine.gpu.memory_bytes / 4)
+    })
 }
 
 /// Sizes from `least` on, each `growth` times the one before, in whole units that `unit` gives.

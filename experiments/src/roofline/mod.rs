@@ -89,16 +89,15 @@ fn ceilings(found: &Measurements) -> Ceilings {
         let of_kernel = found.bandwidth.iter().filter(|point| point.kernel == kernel);
         of_kernel.map(|point| (point.working_set as f64, point.sustained)).collect()
     };
-    let best = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold(None, |best: Option<f64>, one| Some(best.map_or(one, |best| best.max(one))))
-    };
+    // The most operations on an element: with few, a launch waits for memory, and one of twice as many passes finds other data in the L2, so
+    // that their difference may be too small.
     let arithmetic = Precision::ALL.into_iter().filter_map(|precision| {
         let of_precision = found.throughput.iter().filter(|point| point.precision == precision);
-        Some((precision, best(&mut of_precision.map(|point| point.sustained))?))
+        Some((precision, of_precision.max_by_key(|point| point.flops)?.sustained))
     });
     Ceilings {
         memory: levels(&curve(Kernel::Read)),
-        shared: best(&mut curve(Kernel::Shared).into_iter().map(|point| point.1)),
+        shared: curve(Kernel::Shared).into_iter().map(|point| point.1).reduce(f64::max),
         arithmetic: arithmetic.collect(),
     }
 }

@@ -29,7 +29,7 @@ pub struct Settings {
     pub parts: Vec<Part>,
     /// Each working set is so many times the one before.
     pub growth: f64,
-    /// The largest working set, bytes; sixteen times the L2, and 32 MiB at least, where none is given.
+    /// The largest working set, bytes; where none is given, sixteen times the L2 up to 96 MiB, but four times the L2 and 32 MiB at least.
     pub largest: Option<u64>,
     /// Blocks of the toolkit's kernels.
     pub blocks: u32,

@@ -373,6 +373,9 @@ crate::parameters! {
         /// cycles that a wavefront of shared memory takes
         #[range(1..=1000)]
         shared_wavefront_cycles: u32 = "1",
+        /// cycles that an access to shared memory takes at least
+        #[range(1..=1000)]
+        shared_access_cycles: u32 = "1",
         /// further cycles that a store to shared memory takes
         #[range(..=1000)]
         shared_store_cycles: u32 = "0",

@@ -52,6 +52,7 @@ const CODE: u32 = 3;
 pub struct PipeSpecification {
     shared_latency: u64,
     shared_wavefront_cycles: u64,
+    shared_access_cycles: u64,
     shared_store_cycles: u64,
     shared_update_interval: u64,
     hit_latency: u64,
@@ -79,6 +80,7 @@ impl PipeSpecification {
         PipeSpecification {
             shared_latency: u64::from(parameters.shared_latency),
             shared_wavefront_cycles: u64::from(parameters.shared_wavefront_cycles),
+            shared_access_cycles: u64::from(parameters.shared_access_cycles),
             shared_store_cycles: u64::from(parameters.shared_store_cycles),
             shared_update_interval: u64::from(parameters.shared_update_interval),
             hit_latency: u64::from(parameters.l1_hit_latency),
@@ -98,11 +100,12 @@ impl PipeSpecification {
 
     /// Cycles that so many wavefronts of an access to shared memory take the pipe.
     fn shared_cycles(&self, kind: AccessKind, wavefronts: u64) -> u64 {
-        match kind {
+        let cycles = match kind {
             AccessKind::Load => self.shared_wavefront_cycles * wavefronts,
             AccessKind::Store => self.shared_wavefront_cycles * wavefronts + self.shared_store_cycles,
             AccessKind::Atomic | AccessKind::Reduction => self.shared_update_interval * wavefronts,
-        }
+        };
+        cycles.max(self.shared_access_cycles)
     }
 
     /// Cycles from a response's arrival until its data can be used.
