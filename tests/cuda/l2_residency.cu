@@ -134,7 +134,7 @@ int main() {
     CHECK(cudaGraphKernelNodeGetAttribute(node, cudaKernelNodeAttributeAccessPolicyWindow, &value));
     REQUIRE(same(value.accessPolicyWindow, of_node.accessPolicyWindow), "the node has kept its window");
     cudaGraphExec_t executable;
-    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
     CHECK(cudaGraphLaunch(executable, stream));
     CHECK(cudaStreamSynchronize(stream));
     launches++;

@@ -18,10 +18,12 @@
 //! SMs of its own. Such a slice is the client of the one that the line belongs to, which tells it by [`MemoryMessage::Forget`] when a copy
 //! is out of date.
 
+pub mod residency;
+
 use crate::ports::Side;
-use crate::residency::Residency;
 use crate::time::SimTime;
 use crate::translation::Aperture;
+use residency::Residency;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

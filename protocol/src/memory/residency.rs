@@ -1,7 +1,7 @@
 //! Residency in the L2: the lines that a program says it will use again, and those that it will not (CUDA C++ Programming Guide, "L2
 //! Cache Control").
 
-use crate::memory::LINE_BYTES;
+use super::LINE_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// How long a line is to stay in the L2 (`cudaAccessProperty`).
