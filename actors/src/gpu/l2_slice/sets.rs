@@ -222,9 +222,9 @@ impl Sets {
         Some(victim)
     }
 
-    /// An empty way, or the least recently used of those that are to go first. A persisting line takes that of another one where they have all ways that
-    /// are set aside for them. Any other line takes a streaming line's, then a normal line's, and waits for such a one. It takes a persisting
-    /// line's where it would wait for the other partition, which may wait for this one, or where there is nothing else.
+    /// An empty way, or the least recently used of those that are to go first. A persisting line takes the way of another one where they have
+    /// all ways that are set aside for them. Any other line takes a streaming line's, then a normal line's, and waits for such a one. It takes
+    /// a persisting line's where it would wait for the other partition, which may wait for this one, or where there is nothing else.
     fn victim_by_property(&self, place: Place, is_far: bool, residency: Residency) -> Option<u32> {
         let empty = self.oldest_of(place, |line| line.address == EMPTY);
         if empty.is_some() {

@@ -75,14 +75,19 @@ pub fn parameters_of(work: &mut KernelWork) -> Result<KernelNodeParams, CudaErro
     })
 }
 
+/// Gives a launch the attributes of another one, and what they mean for it.
+fn take_attributes(to: &mut KernelWork, from: &KernelWork) {
+    to.attributes.clone_from(&from.attributes);
+    to.launch.cooperative = from.launch.cooperative;
+    to.launch.cluster = from.launch.cluster;
+    to.launch.access_policy = from.launch.access_policy;
+}
+
 /// A new launch for a node, which keeps the attributes.
 pub fn replace(old: &Work, new: Work) -> Result<Work, CudaError> {
     match (old, new) {
         (Work::Kernel(old), Work::Kernel(mut new)) => {
-            new.attributes.clone_from(&old.attributes);
-            new.launch.cooperative = old.launch.cooperative;
-            new.launch.cluster = old.launch.cluster;
-            new.launch.access_policy = old.launch.access_policy;
+            take_attributes(&mut new, old);
             Ok(Work::Kernel(new))
         }
         _ => Err(CudaError::InvalidValue),
@@ -143,15 +148,13 @@ pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), C
 
 /// Gives a kernel node the attributes of another one.
 pub fn copy_attributes(destination: u64, source: u64) -> Result<(), CudaError> {
-    let (attributes, Launch { cooperative, cluster, access_policy, .. }) =
-        with_node(source, |node| match &node.work {
-            Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.clone())),
-            _ => Err(CudaError::InvalidValue),
-        })?;
+    let source = with_node(source, |node| match &node.work {
+        Work::Kernel(kernel) => Ok(kernel.clone()),
+        _ => Err(CudaError::InvalidValue),
+    })?;
     with_node(destination, |node| {
         let Work::Kernel(kernel) = &mut node.work else { return Err(CudaError::InvalidValue) };
-        kernel.attributes = attributes;
-        kernel.launch = Launch { cooperative, cluster, access_policy, ..kernel.launch.clone() };
+        take_attributes(kernel, &source);
         Ok(())
     })
 }

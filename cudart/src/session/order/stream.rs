@@ -28,7 +28,7 @@ pub const LOWEST_PRIORITY: i32 = 0;
 
 /// Attributes of streams (`cudaStreamAttrID`).
 mod attribute {
-    pub const ACCESS_POLICY_WINDOW: u32 = 1;
+    pub use crate::abi::launch::attribute::ACCESS_POLICY_WINDOW;
     pub const SYNCHRONIZATION_POLICY: u32 = 3;
     pub const PRIORITY: u32 = 8;
     pub const MEMORY_SYNCHRONIZATION_DOMAIN_MAP: u32 = 9;
@@ -169,9 +169,14 @@ pub fn id(stream: &Stream) -> u64 {
     u64::from(stream.device) << 32 | u64::from(stream.number)
 }
 
+/// The value of an attribute that the program has set.
+fn value_given(stream: &Stream, attribute: u32) -> Option<AttributeValue> {
+    attributes().get(&(stream.device, stream.number))?.get(&attribute).copied()
+}
+
 /// An attribute of a stream: the value that the program has set, or its first value.
 pub fn get_attribute(stream: &Stream, attribute: u32) -> Result<AttributeValue, CudaError> {
-    let set = attributes().get(&(stream.device, stream.number)).and_then(|set| set.get(&attribute).copied());
+    let set = value_given(stream, attribute);
     let word = |word: u64| [word, 0, 0, 0, 0, 0, 0, 0];
     match (set, attribute) {
         (Some(value), _) => Ok(value),
@@ -198,9 +203,7 @@ pub fn set_attribute(stream: &Stream, attribute: u32, value: AttributeValue) -> 
 
 /// The window of memory whose accesses by the stream's kernels have a property.
 pub fn access_policy(stream: &Stream) -> Result<Option<AccessPolicyWindow>, CudaError> {
-    let set = attributes()
-        .get(&(stream.device, stream.number))
-        .and_then(|set| set.get(&attribute::ACCESS_POLICY_WINDOW).copied());
+    let set = value_given(stream, attribute::ACCESS_POLICY_WINDOW);
     set.map_or(Ok(None), |value| access_policy::window_of(&value, stream.device))
 }
 
